@@ -1,0 +1,59 @@
+//! The words of the protocol: methods, headers, `_meta` keys and error codes, each spelled once.
+
+/// Methods the transport answers or must recognise.
+pub(crate) mod method {
+    pub(crate) const CANCELLED: &str = "notifications/cancelled";
+    pub(crate) const DISCOVER: &str = "server/discover";
+    pub(crate) const INITIALIZE: &str = "initialize";
+    pub(crate) const LISTEN: &str = "subscriptions/listen";
+    pub(crate) const MESSAGE: &str = "notifications/message";
+    pub(crate) const PING: &str = "ping";
+    pub(crate) const PROGRESS: &str = "notifications/progress";
+    pub(crate) const PROMPTS_GET: &str = "prompts/get";
+    pub(crate) const PROMPTS_LIST: &str = "prompts/list";
+    pub(crate) const RESOURCES_LIST: &str = "resources/list";
+    pub(crate) const RESOURCES_READ: &str = "resources/read";
+    pub(crate) const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+    pub(crate) const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
+    pub(crate) const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+    pub(crate) const SET_LEVEL: &str = "logging/setLevel";
+    pub(crate) const TOOLS_CALL: &str = "tools/call";
+    pub(crate) const TOOLS_LIST: &str = "tools/list";
+}
+
+/// Header names, in the lower case that `http::HeaderName` keeps.
+pub(crate) mod header {
+    use http::HeaderName;
+
+    pub(crate) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+    pub(crate) const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+    pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
+    pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+    pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+}
+
+/// Keys of `params._meta` and of a result's `_meta`.
+pub(crate) mod meta {
+    pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
+    pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+}
+
+/// JSON-RPC error codes.
+pub(crate) mod code {
+    pub(crate) const PARSE_ERROR: i32 = -32700;
+    pub(crate) const INVALID_REQUEST: i32 = -32600;
+    pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+    pub(crate) const INVALID_PARAMS: i32 = -32602;
+    pub(crate) const INTERNAL_ERROR: i32 = -32603;
+    /// Up to 2025-11-25; 2026-07-28 says `INVALID_PARAMS` instead.
+    pub(crate) const RESOURCE_NOT_FOUND: i32 = -32002;
+    /// 2025-11-25 only.
+    pub(crate) const URL_ELICITATION_REQUIRED: i32 = -32042;
+    pub(crate) const HEADER_MISMATCH: i32 = -32020;
+    pub(crate) const MISSING_CLIENT_CAPABILITY: i32 = -32021;
+    pub(crate) const UNSUPPORTED_VERSION: i32 = -32022;
+}
