@@ -1,0 +1,79 @@
+//! Cancellation of one exchange: an atomic cause, and those who wait for it.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Waker;
+
+use futures::task::AtomicWaker;
+use tokio::sync::Notify;
+
+/// Why a request was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelCause {
+    /// The client closed the exchange.
+    Disconnected,
+    /// The handler took longer than [`Limits::handler_time`](crate::Limits::handler_time).
+    Deadline,
+    /// The transport was drained and its deadline passed.
+    Drained,
+}
+
+/// Set once; whoever comes first decides the cause.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation {
+    cause: AtomicU8,
+    /// The application's waiters. A list of wakers instead would grow under `select!` loops.
+    waiters: Notify,
+    /// Whoever polls the handler.
+    driver: AtomicWaker,
+}
+
+impl Cancellation {
+    /// Cancels, if nobody has. Wakes the waiters and the driver.
+    pub(crate) fn cancel(&self, cause: CancelCause) {
+        let set = self.cause.compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire);
+        if set.is_ok() {
+            self.waiters.notify_waiters();
+            self.driver.wake();
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Option<CancelCause> {
+        decode(self.cause.load(Ordering::Acquire))
+    }
+
+    /// Has the driver woken when the exchange is cancelled. Look at the cause after this, not before.
+    pub(crate) fn register_driver(&self, waker: &Waker) {
+        self.driver.register(waker);
+    }
+
+    pub(crate) async fn cancelled(&self) -> CancelCause {
+        loop {
+            let mut waiter = pin!(self.waiters.notified());
+            // Enlisted before the look, so that a cause set in between is not missed.
+            waiter.as_mut().enable();
+            if let Some(cause) = self.cause() {
+                return cause;
+            }
+            waiter.await;
+        }
+    }
+}
+
+const fn encode(cause: CancelCause) -> u8 {
+    match cause {
+        CancelCause::Disconnected => 1,
+        CancelCause::Deadline => 2,
+        CancelCause::Drained => 3,
+    }
+}
+
+const fn decode(cause: u8) -> Option<CancelCause> {
+    match cause {
+        1 => Some(CancelCause::Disconnected),
+        2 => Some(CancelCause::Deadline),
+        3 => Some(CancelCause::Drained),
+        _ => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! What a server is and what it can do, as the handler says it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::protocol::revision::Era;
+
+/// What a server is: its name and version.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerInfo {
+    name: Cow<'static, str>,
+    version: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<Cow<'static, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Cow<'static, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    website_url: Option<Cow<'static, str>>,
+}
+
+impl ServerInfo {
+    /// Names the software and its version.
+    ///
+    /// ```
+    /// use mcp_transport::ServerInfo;
+    ///
+    /// let info = ServerInfo::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    /// ```
+    pub fn new(name: impl Into<Cow<'static, str>>, version: impl Into<Cow<'static, str>>) -> Self {
+        Self { name: name.into(), version: version.into(), title: None, description: None, website_url: None }
+    }
+
+    /// A name for people to read (from 2025-06-18 on; older clients ignore it).
+    #[must_use]
+    pub fn title(mut self, title: impl Into<Cow<'static, str>>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// What it is for, in a sentence (from 2025-11-25 on; older clients ignore it).
+    #[must_use]
+    pub fn description(mut self, description: impl Into<Cow<'static, str>>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Where people read more (from 2025-11-25 on; older clients ignore it).
+    #[must_use]
+    pub fn website_url(mut self, url: impl Into<Cow<'static, str>>) -> Self {
+        self.website_url = Some(url.into());
+        self
+    }
+}
+
+/// What a server can do. Nothing is declared unless said.
+///
+/// ```
+/// use mcp_transport::Capabilities;
+///
+/// let capabilities = Capabilities::new().tools().logging();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Capabilities {
+    core: BTreeMap<&'static str, Value>,
+    experimental: Map<String, Value>,
+    extensions: Map<String, Value>,
+    legacy_extensions: Map<String, Value>,
+}
+
+impl Capabilities {
+    /// Declares nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Declares tools: the handler answers `tools/list` and `tools/call`.
+    #[must_use]
+    pub fn tools(self) -> Self {
+        self.with("tools")
+    }
+
+    /// Declares prompts: the handler answers `prompts/list` and `prompts/get`.
+    #[must_use]
+    pub fn prompts(self) -> Self {
+        self.with("prompts")
+    }
+
+    /// Declares resources: the handler answers `resources/list`, `resources/templates/list` and `resources/read`.
+    #[must_use]
+    pub fn resources(self) -> Self {
+        self.with("resources")
+    }
+
+    /// Declares completions (from 2025-03-26 on): the handler answers `completion/complete`.
+    #[must_use]
+    pub fn completions(self) -> Self {
+        self.with("completions")
+    }
+
+    /// Declares logging. Without it [`RequestContext::log`](crate::RequestContext::log) sends nothing.
+    #[must_use]
+    pub fn logging(self) -> Self {
+        self.with("logging")
+    }
+
+    /// Declares an experimental capability of this name.
+    #[must_use]
+    pub fn experimental(mut self, name: impl Into<String>, settings: Value) -> Self {
+        self.experimental.insert(name.into(), settings);
+        self
+    }
+
+    /// Declares an extension (2026-07-28), such as `io.modelcontextprotocol/tasks`, to modern clients.
+    #[must_use]
+    pub fn extension(mut self, id: impl Into<String>, settings: Value) -> Self {
+        self.extensions.insert(id.into(), settings);
+        self
+    }
+
+    /// Declares an extension to clients of both eras: one that also works without per-request capabilities.
+    #[must_use]
+    pub fn extension_in_both_eras(mut self, id: impl Into<String>, settings: Value) -> Self {
+        let id = id.into();
+        self.legacy_extensions.insert(id.clone(), settings.clone());
+        self.extension(id, settings)
+    }
+
+    fn with(mut self, name: &'static str) -> Self {
+        self.core.insert(name, json!({}));
+        self
+    }
+
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        self.core.contains_key(name)
+    }
+
+    /// As a client of this era reads them.
+    pub(crate) fn to_json(&self, era: Era) -> Value {
+        let mut all: Map<String, Value> =
+            self.core.iter().map(|(name, settings)| ((*name).to_owned(), settings.clone())).collect();
+        let extensions = match era {
+            Era::Legacy => &self.legacy_extensions,
+            Era::Modern => &self.extensions,
+        };
+        for (name, members) in [("experimental", &self.experimental), ("extensions", extensions)] {
+            if !members.is_empty() {
+                all.insert(name.to_owned(), Value::Object(members.clone()));
+            }
+        }
+        Value::Object(all)
+    }
+}

@@ -1,0 +1,112 @@
+//! How an application tells its clients that a list or a resource has changed.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A handle to publish changes with; the only way to.
+///
+/// Make one before the handler, give it to the handler and to any number of transports, and publish from anywhere: each
+/// change reaches every client of every transport it was given to, in the form of the client's revision. A transport
+/// that was given none makes its own: see [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
+///
+/// Publishing never waits. Cloning is cheap, and all clones are one.
+///
+/// ```
+/// use mcp_transport::Changes;
+///
+/// let changes = Changes::new();
+/// changes.tools_list_changed();
+/// changes.resource_updated("file:///notes.txt");
+/// ```
+#[derive(Clone, Default)]
+pub struct Changes(Arc<Mutex<Vec<Weak<dyn Listener>>>>);
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change<'a> {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(&'a str),
+}
+
+/// Whoever wants to hear of changes. Called under no lock; must not wait.
+pub(crate) trait Listener: Send + Sync {
+    fn changed(&self, change: Change<'_>);
+}
+
+impl Changes {
+    /// Makes a handle.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The list of tools has changed.
+    pub fn tools_list_changed(&self) {
+        self.publish(Change::Tools);
+    }
+
+    /// The list of prompts has changed.
+    pub fn prompts_list_changed(&self) {
+        self.publish(Change::Prompts);
+    }
+
+    /// The list of resources or of resource templates has changed.
+    pub fn resources_list_changed(&self) {
+        self.publish(Change::Resources);
+    }
+
+    /// The resource at `uri` has changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.publish(Change::Resource(uri));
+    }
+
+    /// Adds a listener for as long as it lives.
+    pub(crate) fn listen(&self, listener: Weak<dyn Listener>) {
+        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.strong_count() > 0);
+        listeners.push(listener);
+    }
+
+    fn publish(&self, change: Change<'_>) {
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for listener in listeners.iter().filter_map(Weak::upgrade) {
+            listener.changed(change);
+        }
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl Listener for Heard {
+        fn changed(&self, change: Change<'_>) {
+            self.0.lock().unwrap().push(format!("{change:?}"));
+        }
+    }
+
+    #[test]
+    fn every_clone_reaches_every_living_listener() {
+        let changes = Changes::new();
+        let (one, two) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
+        let (weak_one, weak_two) = (Arc::downgrade(&one), Arc::downgrade(&two));
+        changes.listen(weak_one);
+        changes.clone().listen(weak_two);
+        changes.clone().tools_list_changed();
+        drop(one);
+        changes.resource_updated("a");
+        assert_eq!(*two.0.lock().unwrap(), ["Tools", "Resource(\"a\")"]);
+        changes.listen(Arc::downgrade(&two) as Weak<dyn Listener>);
+        assert_eq!(changes.0.lock().unwrap().len(), 2, "the dead one is gone");
+    }
+}

@@ -1,0 +1,316 @@
+//! What surrounds a request: who asks, how, and the ways back to them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::cancel::CancelCause;
+use crate::changes::Changes;
+use crate::exchange::call::Call;
+use crate::mcp_error::McpError;
+use crate::principal::Principal;
+use crate::protocol::level::LogLevel;
+use crate::protocol::names::method;
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::sse::Frame;
+
+/// What surrounds a request or notification: who asks, and the ways back to them.
+///
+/// Cheap to clone and `'static`: hand it to tasks as you like. It keeps the request's bytes alive. Once the request is
+/// answered, what is sent through it is dropped.
+#[derive(Clone)]
+pub struct RequestContext(Arc<Call>);
+
+impl RequestContext {
+    pub(crate) fn new(call: Arc<Call>) -> Self {
+        Self(call)
+    }
+
+    /// Returns the revision that the request is answered in.
+    ///
+    /// A handler rarely needs it: it writes results in the newest shape, whoever asks.
+    pub fn revision(&self) -> Revision {
+        self.0.revision
+    }
+
+    /// Returns the era of that revision.
+    pub fn era(&self) -> Era {
+        self.0.revision.era()
+    }
+
+    /// Returns the client's name and version, where it gave them.
+    pub fn client_info(&self) -> Option<ClientInfo> {
+        serde_json::from_slice(self.0.message.client_info()?).ok()
+    }
+
+    /// Returns what the client declared that it can do. Empty for a legacy request without a session.
+    pub fn client_capabilities(&self) -> ClientCapabilities<'_> {
+        ClientCapabilities(self.0.message.client_capabilities())
+    }
+
+    /// Returns the head of the HTTP request, where it came by HTTP.
+    pub fn http(&self) -> Option<&http::request::Parts> {
+        Some(&self.0.http)
+    }
+
+    /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
+    pub fn extensions(&self) -> &http::Extensions {
+        &self.0.http.extensions
+    }
+
+    /// Returns on whose behalf the request comes, as
+    /// [`principal`](crate::StreamableHttpBuilder::principal) read it.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.0.principal.as_ref()
+    }
+
+    /// Returns when the handler's time is up, where [`Limits::handler_time`](crate::Limits::handler_time) sets one.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.deadline.map(tokio::time::Instant::into_std)
+    }
+
+    /// Returns the handle to publish list and resource changes with.
+    pub fn changes(&self) -> &Changes {
+        &self.0.server.changes
+    }
+
+    /// Waits until the request is cancelled, and returns why. Pending for ever if it never is.
+    ///
+    /// The handler's future is dropped as soon as the request is cancelled, so a handler that only awaits needs nothing
+    /// of this; it is for tasks that the handler spawned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn cancelled(&self) -> CancelCause {
+        self.0.cancellation.cancelled().await
+    }
+
+    /// Returns why the request was cancelled, if it was.
+    pub fn cancel_cause(&self) -> Option<CancelCause> {
+        self.0.cancellation.cause()
+    }
+
+    /// Reports progress. Does nothing where the client did not ask for it, or has already heard of as much.
+    ///
+    /// The first report turns the answer into an event stream. Waits while the client does not read and the stream's
+    /// queue is full.
+    ///
+    /// # Cancel safety
+    ///
+    /// If dropped while waiting, the report is not sent.
+    pub async fn progress(&self, progress: Progress) {
+        let Some(token) = self.0.message.progress_token() else { return };
+        if !self.0.progress_rises(progress.progress) {
+            return;
+        }
+        let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else { return };
+        let params = ProgressParams { progress_token: token, progress: &progress };
+        if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
+            self.0.send(frame).await;
+        }
+    }
+
+    /// Sends a log message to the client, if the handler declares `logging` and the client wants this level: from
+    /// 2026-07-28 on where the request names a level, before that from `info` up.
+    ///
+    /// Waits as [`progress`](Self::progress) does.
+    ///
+    /// # Errors
+    ///
+    /// An internal error where `data` cannot be written as JSON.
+    pub async fn log(&self, level: LogLevel, data: impl Serialize) -> Result<(), McpError> {
+        self.log_params(LogParams { level, logger: None, data }).await
+    }
+
+    /// As [`log`](Self::log), with the name of the logger.
+    ///
+    /// # Errors
+    ///
+    /// An internal error where `data` cannot be written as JSON.
+    pub async fn log_from(&self, logger: &str, level: LogLevel, data: impl Serialize) -> Result<(), McpError> {
+        self.log_params(LogParams { level, logger: Some(logger), data }).await
+    }
+
+    async fn log_params(&self, params: LogParams<'_, impl Serialize>) -> Result<(), McpError> {
+        if self.0.wants_log(params.level) {
+            let frame = Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
+            self.0.send(frame).await;
+        }
+        Ok(())
+    }
+
+    /// Sends a notification of the application's own on the answer's stream.
+    ///
+    /// Waits as [`progress`](Self::progress) does.
+    ///
+    /// # Errors
+    ///
+    /// An internal error where `params` is not an object, or where the method is one that has a way of its own:
+    /// [`progress`](Self::progress), [`log`](Self::log), [`changes`](Self::changes).
+    pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), McpError> {
+        if let Some(instead) = own_way(method) {
+            return Err(McpError::internal(format!("{method} is not sent by notify: use {instead}")));
+        }
+        let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
+        self.0.send(frame).await;
+        Ok(())
+    }
+
+    /// Returns the JSON text of `params.inputResponses` (2026-07-28): the client's answers to what an earlier round
+    /// asked.
+    pub fn input_responses(&self) -> Option<&[u8]> {
+        self.0.message.input_responses()
+    }
+
+    /// Returns the JSON text of `params.requestState` (2026-07-28): what an earlier round gave the client to keep. It
+    /// went through the client's hands: trust nothing of it that you did not seal.
+    pub fn request_state(&self) -> Option<&[u8]> {
+        self.0.message.request_state()
+    }
+}
+
+/// The notifications that do not go through `notify`, and what they go through.
+fn own_way(method: &str) -> Option<&'static str> {
+    match method {
+        method::PROGRESS => Some("RequestContext::progress"),
+        method::MESSAGE => Some("RequestContext::log"),
+        "notifications/tools/list_changed"
+        | "notifications/prompts/list_changed"
+        | "notifications/resources/list_changed"
+        | "notifications/resources/updated" => Some("Changes"),
+        method::CANCELLED | "notifications/subscriptions/acknowledged" => Some("nothing: the transport sends it"),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for RequestContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestContext")
+            .field("revision", &self.0.revision)
+            .field("principal", &self.0.principal)
+            .field("cancel_cause", &self.cancel_cause())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far a request has come.
+///
+/// ```
+/// use mcp_transport::Progress;
+///
+/// let progress = Progress::new(3.0).total(10.0).message("reticulating splines");
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Progress {
+    #[serde(serialize_with = "shortest")]
+    progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shortest_or_none")]
+    total: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Cow<'static, str>>,
+}
+
+impl Progress {
+    /// This much is done, in any unit. It must rise from report to report; one that does not is dropped, and so is one
+    /// that is no finite number.
+    pub fn new(progress: f64) -> Self {
+        Self { progress, total: None, message: None }
+    }
+
+    /// Of this much, in the same unit. No finite number counts as unknown.
+    #[must_use]
+    pub fn total(mut self, total: f64) -> Self {
+        self.total = total.is_finite().then_some(total);
+        self
+    }
+
+    /// Says in words what is going on. Before 2025-03-26 no client reads it.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProgressParams<'a> {
+    progress_token: &'a serde_json::value::RawValue,
+    #[serde(flatten)]
+    progress: &'a Progress,
+}
+
+/// A whole number as one: `50`, not `50.0`.
+fn shortest<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        #[allow(clippy::cast_possible_truncation)] // whole and in range, as just seen
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
+fn shortest_or_none<S: serde::Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => shortest(number, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[derive(Serialize)]
+struct LogParams<'a, T> {
+    level: LogLevel,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logger: Option<&'a str>,
+    data: T,
+}
+
+/// What a client says it is. Self-reported: for display and logs, never for decisions.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ClientInfo {
+    /// The name of the software.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// A name for people to read (from 2025-06-18 on).
+    #[serde(default)]
+    pub title: Option<String>,
+}
+
+/// What a client declared that it can do.
+#[derive(Clone, Copy)]
+pub struct ClientCapabilities<'a>(Option<&'a [u8]>);
+
+impl ClientCapabilities<'_> {
+    /// Whether the member at this path was declared, whatever it holds, `null` and `false` apart.
+    ///
+    /// ```
+    /// # fn f(cx: mcp_transport::RequestContext) {
+    /// let can_sample = cx.client_capabilities().declares(&["sampling"]);
+    /// let has_tasks = cx.client_capabilities().declares(&["extensions", "io.modelcontextprotocol/tasks"]);
+    /// # }
+    /// ```
+    pub fn declares(&self, path: &[&str]) -> bool {
+        let Some(root) = self.parse::<serde_json::Value>() else { return false };
+        let found = path.iter().try_fold(&root, |value, key| value.get(key));
+        found.is_some_and(|value| !matches!(value, serde_json::Value::Null | serde_json::Value::Bool(false)))
+    }
+
+    /// Reads them as a type of the application's own; `None` where there are none or they are something else.
+    pub fn parse<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(self.0?).ok()
+    }
+}
+
+impl fmt::Debug for ClientCapabilities<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientCapabilities").field(&self.parse::<serde_json::Value>()).finish()
+    }
+}

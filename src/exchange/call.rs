@@ -1,0 +1,125 @@
+//! One message being answered: what it says, who sent it, and the way back.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::queue::Queue;
+use crate::cancel::Cancellation;
+use crate::observer;
+use crate::principal::Principal;
+use crate::protocol::accept::Accepts;
+use crate::protocol::envelope::Message;
+use crate::protocol::level::LogLevel;
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::sse::Frame;
+use crate::server::Server;
+
+/// One message being answered. Shared by the request, its context and whoever drives the handler: one allocation.
+pub(crate) struct Call {
+    pub(crate) message: Message,
+    pub(crate) revision: Revision,
+    pub(crate) http: http::request::Parts,
+    pub(crate) principal: Option<Principal>,
+    pub(crate) server: Arc<Server>,
+    pub(crate) cancellation: Cancellation,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) form: Form,
+    pub(crate) queue: Queue,
+    progress: AtomicU64,
+}
+
+/// The forms of answer that the client takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// JSON, or an event stream if anything has to be sent before the answer.
+    JsonFirst,
+    /// JSON; what would have streamed is dropped.
+    JsonOnly,
+    /// An event stream.
+    SseOnly,
+}
+
+impl Form {
+    /// The form for an `Accept` that has passed the ladder.
+    pub(crate) const fn of(accepts: Accepts) -> Self {
+        match accepts {
+            Accepts::JsonOnly => Self::JsonOnly,
+            Accepts::SseOnly => Self::SseOnly,
+            Accepts::Either | Accepts::Neither => Self::JsonFirst,
+        }
+    }
+}
+
+impl Call {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        message: Message,
+        revision: Revision,
+        http: http::request::Parts,
+        principal: Option<Principal>,
+        form: Form,
+    ) -> Self {
+        Self {
+            deadline: server.limits.handler_time.map(|time| Instant::now() + time),
+            queue: Queue::new(server.limits.queue_bytes),
+            cancellation: Cancellation::default(),
+            progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
+            message,
+            revision,
+            http,
+            principal,
+            server,
+            form,
+        }
+    }
+
+    pub(crate) fn era(&self) -> Era {
+        self.revision.era()
+    }
+
+    /// The id as the client wrote it; empty for a notification.
+    pub(crate) fn id(&self) -> &[u8] {
+        self.message.raw_id().unwrap_or_default()
+    }
+
+    /// Queues a message for the client. Waits while the queue is full. Dropped where the client takes only JSON, and
+    /// once the answer is made.
+    pub(crate) async fn send(&self, frame: Frame) {
+        if self.form != Form::JsonOnly {
+            self.queue.send(frame.event()).await;
+        }
+    }
+
+    /// Notes a report of progress. Whether it rises above all earlier ones.
+    pub(crate) fn progress_rises(&self, progress: f64) -> bool {
+        let rises = |last: u64| (progress.is_finite() && progress > f64::from_bits(last)).then(|| progress.to_bits());
+        self.progress.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rises).is_ok()
+    }
+
+    /// Whether the client is to see a log message of this level.
+    pub(crate) fn wants_log(&self, level: LogLevel) -> bool {
+        let least = match self.era() {
+            Era::Modern => self.message.log_level().and_then(LogLevel::from_json),
+            Era::Legacy => Some(LogLevel::Info),
+        };
+        self.server.capabilities.declares("logging") && least.is_some_and(|least| level >= least)
+    }
+
+    /// As the observer sees it.
+    pub(crate) fn observed(&self) -> observer::Exchange<'_> {
+        observer::Exchange {
+            revision: self.revision,
+            method: self.message.method(),
+            principal: self.principal.as_ref(),
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("observed", &self.observed()).finish_non_exhaustive()
+    }
+}

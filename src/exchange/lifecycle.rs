@@ -1,0 +1,138 @@
+//! What is in flight in one transport: counted always, reachable once it waits.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::call::Call;
+use crate::cancel::CancelCause;
+use crate::transport::{Counts, DrainReport};
+
+/// After the deadline every exchange is cancelled and needs one more poll to answer. An exchange whose connection never
+/// polls it again must not hold up the application's end.
+const LAST_POLL: Duration = Duration::from_secs(1);
+
+/// What is in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Lifecycle {
+    in_flight: AtomicUsize,
+    streams: AtomicUsize,
+    draining: AtomicBool,
+    /// The deadline of a drain has passed: what shows itself from now on is cancelled at once.
+    cut: AtomicBool,
+    idle: Notify,
+    next: AtomicU64,
+    waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
+}
+
+const SHARDS: usize = 16;
+
+impl Lifecycle {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            in_flight: self.in_flight.load(Ordering::Acquire),
+            streams: self.streams.load(Ordering::Acquire),
+        }
+    }
+
+    pub(crate) fn stream_opened(&self) {
+        self.streams.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn stream_closed(&self) {
+        self.streams.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// See [`Transport::drain`](crate::Transport::drain).
+    pub(crate) async fn drain(&self, within: Duration) -> DrainReport {
+        self.draining.store(true, Ordering::SeqCst);
+        let in_flight = self.in_flight.load(Ordering::SeqCst);
+        let deadline = Instant::now() + within;
+        if timeout_at(deadline, self.idle()).await.is_ok() {
+            return DrainReport { in_flight, cut: 0 };
+        }
+        let cut = self.cut_all();
+        let _ = timeout_at(deadline + LAST_POLL, self.idle()).await;
+        DrainReport { in_flight, cut }
+    }
+
+    async fn idle(&self) {
+        loop {
+            let mut idle = std::pin::pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.in_flight.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    fn cut_all(&self) -> usize {
+        self.cut.store(true, Ordering::SeqCst);
+        let mut cut = 0;
+        for shard in &self.waiting {
+            let calls: Vec<_> =
+                shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect();
+            cut += calls.len();
+            for call in calls {
+                call.cancellation.cancel(CancelCause::Drained);
+            }
+        }
+        cut
+    }
+
+    fn shard(&self, number: u64) -> Option<&Mutex<HashMap<u64, Weak<Call>>>> {
+        self.waiting.get(usize::try_from(number).unwrap_or_default() % SHARDS)
+    }
+}
+
+/// One exchange in flight, until dropped.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    call: Arc<Call>,
+    number: Option<u64>,
+}
+
+impl Ticket {
+    pub(crate) fn take(call: Arc<Call>) -> Self {
+        call.server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
+        Self { call, number: None }
+    }
+
+    /// Makes the exchange reachable by a drain. Only one that waits needs to be: a quiet call never gets here.
+    pub(crate) fn wait(&mut self) {
+        if self.number.is_some() {
+            return;
+        }
+        let lifecycle = &self.call.server.lifecycle;
+        let number = lifecycle.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(shard) = lifecycle.shard(number) {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::downgrade(&self.call));
+        }
+        self.number = Some(number);
+        if lifecycle.cut.load(Ordering::SeqCst) {
+            self.call.cancellation.cancel(CancelCause::Drained);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let lifecycle = &self.call.server.lifecycle;
+        if let Some(shard) = self.number.and_then(|number| lifecycle.shard(number)) {
+            let number = self.number.unwrap_or_default();
+            shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        }
+        if lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 && lifecycle.is_draining() {
+            lifecycle.idle.notify_waiters();
+        }
+    }
+}

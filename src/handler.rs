@@ -1,0 +1,167 @@
+//! The one trait an application implements, and its erased form.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::capabilities::{Capabilities, ServerInfo};
+use crate::context::RequestContext;
+use crate::exchange::Failure;
+use crate::mcp_error::McpError;
+use crate::protocol::parameter_headers::ParameterHeaders;
+use crate::reply::Reply;
+use crate::request::{Notification, Request};
+
+/// An MCP server: what an application implements.
+///
+/// One value serves every client, in every protocol revision, on every transport, at once. It sees requests as JSON-RPC
+/// and answers them with results in the shape of the newest revision; it need not know which one the client speaks.
+///
+/// The transport itself answers `initialize`, `ping`, `server/discover`, `logging/setLevel` and the other requests of
+/// the connection's life, from what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
+/// [`instructions`](Self::instructions) return once, when the transport is built.
+///
+/// ```
+/// use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
+/// use serde_json::json;
+///
+/// struct Hello;
+///
+/// impl McpHandler for Hello {
+///     fn server_info(&self) -> ServerInfo {
+///         ServerInfo::new("hello", "1.0.0")
+///     }
+///
+///     fn capabilities(&self) -> Capabilities {
+///         Capabilities::new().tools()
+///     }
+///
+///     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
+///         match request.method() {
+///             "tools/list" => Reply::of(&json!({
+///                 "tools": [{ "name": "hello", "inputSchema": { "type": "object" } }]
+///             })),
+///             "tools/call" => Reply::of(&json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
+///             _ => Err(McpError::method_not_found()),
+///         }
+///     }
+/// }
+/// ```
+///
+/// # Cancellation
+///
+/// The future that [`request`](Self::request) returns is dropped when the request is cancelled: a modern client went
+/// away, the deadline passed, the transport was drained. It may move from one task to another between two polls, when
+/// its answer turns into an event stream: task-locals do not move along, the context's extensions do.
+///
+/// # A compile error that says little
+///
+/// Inside an `async fn`, `stream::iter(items.iter()).map(…).buffer_unordered(n)` is refused with "implementation of
+/// `FnOnce` is not general enough". Own the items: `stream::iter(items.clone())`, or collect the futures first.
+pub trait McpHandler: Send + Sync + 'static {
+    /// Returns what this server is.
+    fn server_info(&self) -> ServerInfo;
+
+    /// Returns what this server can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns guidance on how to use this server, for the model to read. Default: none.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    ///
+    /// What the client is to read. Answer methods you do not know with [`McpError::method_not_found`].
+    fn request(
+        &self,
+        request: Request,
+        cx: RequestContext,
+    ) -> impl Future<Output = Result<Reply, McpError>> + Send;
+
+    /// Hears a notification. Default: ignores it.
+    fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
+        let _ = (notification, cx);
+        async {}
+    }
+
+    /// Returns where the `x-mcp-header` annotations of a tool come from. Default: from the handler's own `tools/list`,
+    /// asked for this caller and cached.
+    ///
+    /// A client of 2026-07-28 mirrors annotated arguments of `tools/call` into `Mcp-Param-*` headers, and the transport
+    /// refuses a call whose headers and body disagree. Override this where a listing is slow, or knows not every tool.
+    fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
+        let _ = (tool, cx);
+        ParameterSource::Listing
+    }
+}
+
+/// Where the `x-mcp-header` annotations of a tool come from.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum ParameterSource {
+    /// From the handler's `tools/list`.
+    #[default]
+    Listing,
+    /// These are all.
+    Known(Arc<ParameterHeaders>),
+}
+
+impl<H: McpHandler> McpHandler for Arc<H> {
+    fn server_info(&self) -> ServerInfo {
+        (**self).server_info()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        (**self).instructions()
+    }
+
+    fn request(
+        &self,
+        request: Request,
+        cx: RequestContext,
+    ) -> impl Future<Output = Result<Reply, McpError>> + Send {
+        (**self).request(request, cx)
+    }
+
+    fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
+        (**self).notification(notification, cx)
+    }
+
+    fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
+        (**self).parameter_headers(tool, cx)
+    }
+}
+
+/// The answer of a handler or of what stands in for it, on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
+
+/// A notification hook on its way.
+pub(crate) type Hearing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A handler without its type, so that transports carry no generics.
+pub(crate) trait ErasedHandler: Send + Sync {
+    fn request(self: Arc<Self>, request: Request, cx: RequestContext) -> Answering;
+    fn notification(self: Arc<Self>, notification: Notification, cx: RequestContext) -> Hearing;
+    fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource;
+}
+
+impl<H: McpHandler> ErasedHandler for H {
+    fn request(self: Arc<Self>, request: Request, cx: RequestContext) -> Answering {
+        Box::pin(async move { McpHandler::request(&*self, request, cx).await.map_err(Failure::Error) })
+    }
+
+    fn notification(self: Arc<Self>, notification: Notification, cx: RequestContext) -> Hearing {
+        Box::pin(async move { McpHandler::notification(&*self, notification, cx).await })
+    }
+
+    fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
+        McpHandler::parameter_headers(self, tool, cx)
+    }
+}

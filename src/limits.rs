@@ -1,0 +1,132 @@
+//! The bounds a transport keeps, and what the peer sees past each.
+
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// The bounds a transport keeps.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_transport::Limits;
+///
+/// let limits = Limits::default().body_bytes(16 << 20).handler_time(Duration::from_secs(60));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub(crate) body_bytes: usize,
+    pub(crate) nesting: u32,
+    pub(crate) queue_bytes: u32,
+    pub(crate) listing_pages: usize,
+    pub(crate) listing_tools: usize,
+    pub(crate) handler_time: Option<Duration>,
+    pub(crate) commit_after: Duration,
+    pub(crate) keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 << 20,
+            nesting: MOST_NESTING,
+            queue_bytes: 1 << 20,
+            listing_pages: 100,
+            listing_tools: 10_000,
+            handler_time: None,
+            commit_after: Duration::from_secs(15),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// The scanner keeps the kinds of the open containers in that many bits.
+const MOST_NESTING: u32 = 128;
+
+impl Limits {
+    /// Bytes of one HTTP request body. Default 4 MiB. Counted while it is read; past it the peer sees 413.
+    ///
+    /// Memory: that many bytes for each request being read.
+    #[must_use]
+    pub const fn body_bytes(mut self, bytes: usize) -> Self {
+        self.body_bytes = bytes;
+        self
+    }
+
+    /// Containers open at once in one JSON message. Default 128, which is also the most. Past it the peer sees
+    /// `-32700`.
+    #[must_use]
+    pub const fn nesting(mut self, containers: u32) -> Self {
+        self.nesting = containers;
+        self
+    }
+
+    /// Bytes of messages queued on one stream for a client that does not read. Default 1 MiB. A message counts at least
+    /// 1/256 of it, so the default is also 256 messages. Past it the handler that sends waits.
+    ///
+    /// Memory: that many bytes for each open stream, and the answer itself on top.
+    #[must_use]
+    pub const fn queue_bytes(mut self, bytes: u32) -> Self {
+        self.queue_bytes = bytes;
+        self
+    }
+
+    /// Pages of the handler's `tools/list` that are read to learn the tools' `x-mcp-header` annotations. Default 100.
+    /// Past it the listing counts as failed.
+    #[must_use]
+    pub const fn listing_pages(mut self, pages: usize) -> Self {
+        self.listing_pages = pages;
+        self
+    }
+
+    /// Tools in the handler's `tools/list` that are read to learn their `x-mcp-header` annotations. Default 10,000.
+    /// Past it the listing counts as failed.
+    ///
+    /// Memory: the annotations of that many tools for each principal that calls tools, 1,024 principals at most.
+    #[must_use]
+    pub const fn listing_tools(mut self, tools: usize) -> Self {
+        self.listing_tools = tools;
+        self
+    }
+
+    /// How long a handler may take over one request. Default: no limit. Past it the handler is cancelled and the peer
+    /// sees `-32603`.
+    #[must_use]
+    pub const fn handler_time(mut self, time: Duration) -> Self {
+        self.handler_time = Some(time);
+        self
+    }
+
+    /// How long an answer may stay silent before it becomes an event stream with keep-alive comments. Default 15 s.
+    /// Shorter than what proxies in front wait for a first byte is right.
+    #[must_use]
+    pub const fn commit_after(mut self, time: Duration) -> Self {
+        self.commit_after = time;
+        self
+    }
+
+    /// How often a silent event stream carries a comment, within a tenth either way. Default 15 s.
+    #[must_use]
+    pub const fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = interval;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.nesting == 0 || self.nesting > MOST_NESTING {
+            return Err(Error::configuration(format!("limits.nesting must be 1 to {MOST_NESTING}")));
+        }
+        if self.body_bytes == 0 || u32::try_from(self.body_bytes).is_err() {
+            return Err(Error::configuration("limits.body_bytes must be at least 1 and below 4 GiB"));
+        }
+        if !(256..=LARGEST_QUEUE).contains(&self.queue_bytes) {
+            return Err(Error::configuration(format!("limits.queue_bytes must be 256 to {LARGEST_QUEUE}")));
+        }
+        if self.keep_alive.is_zero() {
+            return Err(Error::configuration("limits.keep_alive must not be zero"));
+        }
+        Ok(())
+    }
+}
+
+/// 256 MiB: far below what a tokio semaphore can count on any platform.
+const LARGEST_QUEUE: u32 = 256 << 20;

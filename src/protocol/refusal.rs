@@ -1,0 +1,247 @@
+//! What the transport answers when it answers before a handler ran: one table from the reason to the wire.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use http::StatusCode;
+use serde::Serialize;
+
+use super::envelope::RequestId;
+use super::names::code;
+use super::revision::{Era, Revision, Revisions};
+
+/// The rungs of the one ladder every HTTP request climbs. The first that fails answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Rung {
+    /// The transport is draining.
+    Draining,
+    /// The `Origin` header.
+    Origin,
+    /// The `Host` header or `:authority`, where a host list is configured.
+    Host,
+    /// The HTTP method.
+    Method,
+    /// The `Content-Type` of a POST.
+    ContentType,
+    /// The `Accept` of a POST.
+    Accept,
+    /// The body, while it is read.
+    Body,
+    /// UTF-8, JSON and its nesting.
+    Syntax,
+    /// The JSON-RPC shape.
+    Shape,
+    /// The rules of the era and of its revisions.
+    Era,
+}
+
+/// Why a message was refused before a handler ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalKind {
+    /// The transport is draining and takes no new work.
+    Draining,
+    /// `Origin` is not one of the allowed origins.
+    OriginNotAllowed,
+    /// `Host` is not one of the configured hosts.
+    HostNotAllowed,
+    /// The HTTP method is not served here.
+    MethodNotAllowed,
+    /// `Content-Type` is not `application/json`.
+    ContentType,
+    /// `Accept` admits neither JSON nor an event stream.
+    NotAcceptable,
+    /// The body is longer than the limit.
+    BodyTooLarge,
+    /// The body broke off.
+    BodyAborted,
+    /// The body is not UTF-8 or not JSON.
+    Syntax,
+    /// The body is nested deeper than the limit.
+    Nesting,
+    /// The body is not a JSON-RPC message.
+    Shape,
+    /// An array where no batch is allowed.
+    BatchNotAllowed,
+    /// A JSON-RPC response that nothing waits for.
+    UnexpectedResponse,
+    /// No revision of the message's era is served.
+    EraNotServed,
+    /// A header is missing, malformed, or says something else than the body.
+    HeaderMismatch,
+    /// The protocol version is not served.
+    UnsupportedVersion,
+    /// A required member of `params._meta` is missing or ill-typed.
+    InvalidMeta,
+    /// The method does not exist in the message's revision.
+    MethodNotFound,
+    /// The session or version header came twice on a legacy message.
+    DuplicateHeader,
+    /// The session does not exist, or belongs to somebody else.
+    UnknownSession,
+    /// A DELETE that names no session.
+    SessionRequired,
+    /// A GET where no stream can be opened.
+    NoStream,
+    /// The annotations of the tool could not be learned, so its headers could not be checked.
+    ListingFailed,
+}
+
+/// One row of the refusal table.
+struct Row {
+    rung: Rung,
+    status: StatusCode,
+    code: i32,
+    message: &'static str,
+}
+
+impl RefusalKind {
+    /// The table. Everything that depends on the kind alone stands here and nowhere else.
+    const fn row(self) -> Row {
+        use StatusCode as S;
+        const fn row(rung: Rung, status: StatusCode, code: i32, message: &'static str) -> Row {
+            Row { rung, status, code, message }
+        }
+        const INVALID: i32 = code::INVALID_REQUEST;
+        match self {
+            Self::Draining => {
+                row(Rung::Draining, S::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR, "The server is shutting down")
+            }
+            Self::OriginNotAllowed => row(Rung::Origin, S::FORBIDDEN, INVALID, "Origin not allowed"),
+            Self::HostNotAllowed => row(Rung::Host, S::FORBIDDEN, INVALID, "Host not allowed"),
+            Self::MethodNotAllowed => row(Rung::Method, S::METHOD_NOT_ALLOWED, INVALID, "HTTP method not allowed"),
+            Self::ContentType => {
+                row(Rung::ContentType, S::UNSUPPORTED_MEDIA_TYPE, INVALID, "Content-Type must be application/json")
+            }
+            Self::NotAcceptable => row(
+                Rung::Accept,
+                S::NOT_ACCEPTABLE,
+                INVALID,
+                "Accept must admit application/json or text/event-stream",
+            ),
+            Self::BodyTooLarge => row(Rung::Body, S::PAYLOAD_TOO_LARGE, INVALID, "Request body too large"),
+            Self::BodyAborted => row(Rung::Body, S::BAD_REQUEST, INVALID, "Request body incomplete"),
+            Self::Syntax => row(Rung::Syntax, S::BAD_REQUEST, code::PARSE_ERROR, "Parse error"),
+            Self::Nesting => row(Rung::Syntax, S::BAD_REQUEST, code::PARSE_ERROR, "JSON nested too deeply"),
+            Self::Shape => row(Rung::Shape, S::BAD_REQUEST, INVALID, "Invalid JSON-RPC message"),
+            Self::BatchNotAllowed => {
+                row(Rung::Era, S::BAD_REQUEST, INVALID, "Batches are not part of this protocol version")
+            }
+            Self::UnexpectedResponse => row(Rung::Era, S::BAD_REQUEST, INVALID, "Nothing waits for this response"),
+            Self::EraNotServed => {
+                row(Rung::Era, S::BAD_REQUEST, INVALID, "This server speaks versions that begin with initialize")
+            }
+            Self::HeaderMismatch => row(Rung::Era, S::BAD_REQUEST, code::HEADER_MISMATCH, "Header mismatch"),
+            Self::UnsupportedVersion => {
+                row(Rung::Era, S::BAD_REQUEST, code::UNSUPPORTED_VERSION, "Unsupported protocol version")
+            }
+            Self::InvalidMeta => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params._meta"),
+            Self::MethodNotFound => row(Rung::Era, S::NOT_FOUND, code::METHOD_NOT_FOUND, "Method not found"),
+            Self::DuplicateHeader => row(Rung::Era, S::BAD_REQUEST, INVALID, "A header came twice"),
+            Self::UnknownSession => row(Rung::Era, S::NOT_FOUND, INVALID, "Session not found"),
+            Self::SessionRequired => row(Rung::Era, S::BAD_REQUEST, INVALID, "Mcp-Session-Id required"),
+            Self::NoStream => row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "No stream to open here"),
+            Self::ListingFailed => row(Rung::Era, S::OK, code::INTERNAL_ERROR, "Internal error"),
+        }
+    }
+
+    /// Returns the rung of the ladder it belongs to.
+    pub const fn rung(self) -> Rung {
+        self.row().rung
+    }
+
+    /// Returns the HTTP status it is answered with.
+    pub const fn status(self) -> StatusCode {
+        self.row().status
+    }
+
+    /// Returns the JSON-RPC error code it is answered with.
+    pub const fn code(self) -> i32 {
+        self.row().code
+    }
+}
+
+/// An answer the transport gave before a handler ran.
+///
+/// An [`Observer`](crate::Observer) hears of each. The message is what the peer reads: it names the header or member
+/// that has to change, and never repeats what the peer sent.
+#[derive(Debug)]
+pub struct Refusal {
+    kind: RefusalKind,
+    message: Cow<'static, str>,
+    versions: Option<Box<Versions>>,
+    id: Option<RequestId>,
+}
+
+/// `data` of an unsupported version.
+#[derive(Debug, Serialize)]
+struct Versions {
+    supported: Vec<&'static str>,
+    requested: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: RefusalKind) -> Self {
+        Self { kind, message: Cow::Borrowed(kind.row().message), versions: None, id: None }
+    }
+
+    /// With a message that says more than the table's.
+    pub(crate) fn because(kind: RefusalKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { message: message.into(), ..Self::new(kind) }
+    }
+
+    /// The version asked for is not served; the versions of `era` are.
+    pub(crate) fn unsupported(served: Revisions, era: Era, requested: &str) -> Self {
+        let supported = served.of(era).map(Revision::as_str).collect();
+        let requested = requested.chars().filter(char::is_ascii_graphic).take(64).collect();
+        let versions = Some(Box::new(Versions { supported, requested }));
+        Self { versions, ..Self::new(RefusalKind::UnsupportedVersion) }
+    }
+
+    #[must_use]
+    pub(crate) fn with_id(mut self, id: Option<RequestId>) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Returns why.
+    pub const fn kind(&self) -> RefusalKind {
+        self.kind
+    }
+
+    /// Returns what the peer is told.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the id of the refused request, where one could be read.
+    pub const fn id(&self) -> Option<&RequestId> {
+        self.id.as_ref()
+    }
+
+    /// `error.data` as JSON.
+    pub(crate) fn data(&self) -> Option<Box<serde_json::value::RawValue>> {
+        serde_json::value::to_raw_value(self.versions.as_deref()?).ok()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, HTTP {})", self.message, self.kind.code(), self.kind.status().as_u16())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requested_is_cut_to_64_visible_ascii_characters() {
+        let long = format!("v\n\u{e9} {}", "9".repeat(100));
+        let refusal = Refusal::unsupported(Revisions::all(), Era::Modern, &long);
+        let data: serde_json::Value = serde_json::from_str(refusal.data().unwrap().get()).unwrap();
+        assert_eq!(data["requested"], format!("v{}", "9".repeat(63)));
+        assert_eq!(data["supported"], serde_json::json!(["2026-07-28"]));
+    }
+}

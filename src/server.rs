@@ -1,0 +1,145 @@
+//! What a transport holds of its application: the handler, what it declared, and how it is to be treated.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::capabilities::Capabilities;
+use crate::changes::Changes;
+use crate::error::Error;
+use crate::exchange::lifecycle::Lifecycle;
+use crate::handler::{ErasedHandler, McpHandler};
+use crate::limits::Limits;
+use crate::observer::{Deaf, Observer};
+use crate::protocol::revision::{Era, Revision, Revisions};
+
+/// Whether results of 2026-07-28 name the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerInfoStamp {
+    /// Every result carries `_meta["io.modelcontextprotocol/serverInfo"]`, as the revision recommends.
+    #[default]
+    EveryResult,
+    /// No result does, unless the handler writes it.
+    Never,
+}
+
+/// The application, as a transport holds it.
+pub(crate) struct Server {
+    pub(crate) handler: Arc<dyn ErasedHandler>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) changes: Changes,
+    pub(crate) limits: Limits,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) revisions: Revisions,
+    stamp: ServerInfoStamp,
+    /// Written once: it goes out with every result.
+    info: Bytes,
+    /// The members of `initialize` and `server/discover` that do not depend on who asks.
+    legacy_face: Value,
+    modern_face: Value,
+}
+
+impl Server {
+    /// The name and version for a result's `_meta`, unless switched off.
+    pub(crate) fn stamped_info(&self) -> Option<&[u8]> {
+        match self.stamp {
+            ServerInfoStamp::EveryResult => Some(&self.info),
+            ServerInfoStamp::Never => None,
+        }
+    }
+
+    /// The result of `initialize` but for the version.
+    pub(crate) fn legacy_face(&self) -> &Value {
+        &self.legacy_face
+    }
+
+    /// The result of `server/discover`.
+    pub(crate) fn modern_face(&self) -> &Value {
+        &self.modern_face
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("revisions", &self.revisions).finish_non_exhaustive()
+    }
+}
+
+/// What every transport's builder sets.
+pub(crate) struct ServerBuilder {
+    handler: Arc<dyn ErasedHandler>,
+    capabilities: Capabilities,
+    info: Value,
+    instructions: Option<String>,
+    pub(crate) changes: Changes,
+    pub(crate) limits: Limits,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) revisions: Revisions,
+    pub(crate) stamp: ServerInfoStamp,
+}
+
+impl ServerBuilder {
+    pub(crate) fn new(handler: impl McpHandler) -> Self {
+        Self {
+            capabilities: handler.capabilities(),
+            info: json!(handler.server_info()),
+            instructions: handler.instructions(),
+            handler: Arc::new(handler),
+            changes: Changes::new(),
+            limits: Limits::default(),
+            observer: Arc::new(Deaf),
+            revisions: Revisions::all(),
+            stamp: ServerInfoStamp::default(),
+        }
+    }
+
+    pub(crate) fn build(self) -> Result<Server, Error> {
+        if self.revisions.is_empty() {
+            return Err(Error::configuration("revisions must hold at least one revision"));
+        }
+        self.limits.check()?;
+        Ok(self.assemble())
+    }
+
+    /// As [`build`](Self::build), for a configuration nobody has touched.
+    pub(crate) fn assemble(self) -> Server {
+        let mut legacy_face = json!({
+            "capabilities": self.capabilities.to_json(Era::Legacy),
+            "serverInfo": self.info,
+        });
+        let mut modern_face = json!({
+            "supportedVersions": self.revisions.of(Era::Modern).map(Revision::as_str).collect::<Vec<_>>(),
+            "capabilities": self.capabilities.to_json(Era::Modern),
+        });
+        if let Some(instructions) = self.instructions {
+            for face in [&mut legacy_face, &mut modern_face] {
+                if let Value::Object(members) = face {
+                    members.insert("instructions".to_owned(), json!(instructions));
+                }
+            }
+        }
+        Server {
+            handler: self.handler,
+            capabilities: self.capabilities,
+            changes: self.changes,
+            limits: self.limits,
+            lifecycle: Lifecycle::default(),
+            observer: self.observer,
+            revisions: self.revisions,
+            stamp: self.stamp,
+            info: Bytes::from(self.info.to_string()),
+            legacy_face,
+            modern_face,
+        }
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("revisions", &self.revisions).finish_non_exhaustive()
+    }
+}
