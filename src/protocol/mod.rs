@@ -5,3 +5,4 @@
 
 pub(crate) mod names;
 pub(crate) mod revision;
+pub(crate) mod scan;
