@@ -6,4 +6,5 @@
 mod authority;
 pub(crate) mod host;
 pub(crate) mod names;
+pub(crate) mod origin;
 pub(crate) mod revision;
