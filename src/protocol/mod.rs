@@ -4,6 +4,7 @@
 //! the wire can be tried without a server. The rooms above decide *when*; this one decides *what*.
 
 mod authority;
+pub(crate) mod cors;
 pub(crate) mod host;
 pub(crate) mod names;
 pub(crate) mod origin;
