@@ -18,4 +18,5 @@
 
 mod protocol;
 
+pub use protocol::envelope::RequestId;
 pub use protocol::revision::{Era, Revision, Revisions};

@@ -3,5 +3,22 @@
 //! No I/O, no runtime, no clock and no randomness: everything here is a function of its arguments, so every rule of
 //! the wire can be tried without a server. The rooms above decide *when*; this one decides *what*.
 
+pub(crate) mod accept;
+mod authority;
+pub(crate) mod classify;
+pub(crate) mod cors;
+pub(crate) mod envelope;
+pub(crate) mod host;
+pub(crate) mod ladder;
+pub(crate) mod legacy;
+pub(crate) mod level;
+pub(crate) mod mirror;
+pub(crate) mod modern;
 pub(crate) mod names;
+pub(crate) mod origin;
+pub(crate) mod parameter_headers;
+pub(crate) mod refusal;
 pub(crate) mod revision;
+pub(crate) mod scan;
+pub(crate) mod sse;
+pub(crate) mod status;
