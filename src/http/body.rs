@@ -1,0 +1,83 @@
+//! The body of a response.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use crate::exchange::Stream;
+
+/// The body of a response: nothing, one JSON message, or an event stream.
+///
+/// Dropping an event stream before its end means that the client went away.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Stream(Stream),
+}
+
+impl ResponseBody {
+    pub(super) fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    pub(super) fn full(body: Bytes) -> Self {
+        Self(Kind::Full(body))
+    }
+
+    pub(super) fn stream(stream: Stream) -> Self {
+        Self(Kind::Stream(stream))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(body) => {
+                let body = std::mem::take(body);
+                self.0 = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(body))))
+            }
+            Kind::Stream(stream) => stream.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Full(_) => false,
+            Kind::Stream(stream) => stream.is_done(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(body) => SizeHint::with_exact(u64::try_from(body.len()).unwrap_or(u64::MAX)),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.0 {
+            Kind::Empty => "empty",
+            Kind::Full(_) => "full",
+            Kind::Stream(_) => "stream",
+        };
+        f.debug_tuple("ResponseBody").field(&kind).finish()
+    }
+}

@@ -1,0 +1,200 @@
+//! The configuration of the service.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::parameter_source::ParameterSources;
+use super::service::{Shared, StreamableHttpService};
+use crate::changes::Changes;
+use crate::error::Error;
+use crate::handler::McpHandler;
+use crate::limits::Limits;
+use crate::observer::Observer;
+use crate::principal::{Principal, PrincipalOf};
+use crate::protocol::host::Hosts;
+use crate::protocol::ladder::Gate;
+use crate::protocol::mirror::NameSource;
+use crate::protocol::origin::{Loopback, Origins};
+use crate::protocol::revision::Revisions;
+use crate::server::{ServerBuilder, ServerInfoStamp};
+
+/// Configures a [`StreamableHttpService`].
+///
+/// ```
+/// # use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
+/// # struct Hello;
+/// # impl McpHandler for Hello {
+/// #     fn server_info(&self) -> ServerInfo { ServerInfo::new("hello", "1") }
+/// #     fn capabilities(&self) -> Capabilities { Capabilities::new() }
+/// #     async fn request(&self, _: Request, _: RequestContext) -> Result<Reply, McpError> { Reply::empty() }
+/// # }
+/// use mcp_transport::{Limits, StreamableHttpService};
+///
+/// let service = StreamableHttpService::builder(Hello)
+///     .allow_origin("https://app.example.com")
+///     .limits(Limits::default().body_bytes(1 << 20))
+///     .build()?;
+/// # Ok::<(), mcp_transport::Error>(())
+/// ```
+#[must_use = "a builder does nothing until `build`"]
+pub struct StreamableHttpBuilder {
+    server: ServerBuilder,
+    hosts: Vec<String>,
+    loopback: Loopback,
+    names: Vec<(String, NameSource)>,
+    origins: Vec<String>,
+    own_addresses: Vec<SocketAddr>,
+    principal: Option<Box<PrincipalOf>>,
+}
+
+impl StreamableHttpBuilder {
+    pub(super) fn new(handler: impl McpHandler) -> Self {
+        Self {
+            server: ServerBuilder::new(handler),
+            hosts: Vec::new(),
+            loopback: Loopback::default(),
+            names: Vec::new(),
+            origins: Vec::new(),
+            own_addresses: Vec::new(),
+            principal: None,
+        }
+    }
+
+    /// The protocol revisions served. Default: all.
+    pub fn revisions(mut self, revisions: Revisions) -> Self {
+        self.server.revisions = revisions;
+        self
+    }
+
+    /// The bounds kept. Default: [`Limits::default`].
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.server.limits = limits;
+        self
+    }
+
+    /// Hears of refusals, panics and the life of exchanges. Default: nobody does.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.server.observer = Arc::new(observer);
+        self
+    }
+
+    /// The handle through which list and resource changes are published. Default: one of the service's own.
+    pub fn changes(mut self, changes: &Changes) -> Self {
+        self.server.changes = changes.clone();
+        self
+    }
+
+    /// Whether results of 2026-07-28 name the server. Default: every one does.
+    pub fn server_info(mut self, stamp: ServerInfoStamp) -> Self {
+        self.server.stamp = stamp;
+        self
+    }
+
+    /// Reads on whose behalf a request comes, from its head: most often from what an authentication layer in front left
+    /// in its extensions. Default: from nobody.
+    ///
+    /// ```
+    /// # use mcp_transport::{Principal, StreamableHttpBuilder};
+    /// #[derive(Clone)]
+    /// struct Account(String);
+    ///
+    /// # fn f(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
+    /// builder.principal(|head| {
+    ///     let account = head.extensions.get::<Account>()?;
+    ///     Some(Principal::new(account.0.as_str()))
+    /// })
+    /// # }
+    /// ```
+    pub fn principal(
+        mut self,
+        principal: impl Fn(&http::request::Parts) -> Option<Principal> + Send + Sync + 'static,
+    ) -> Self {
+        self.principal = Some(Box::new(principal));
+        self
+    }
+
+    /// Allows pages of this origin, such as `https://app.example.com`, to talk to the server. Others get 403, with two
+    /// exceptions: pages from `localhost`, `127.0.0.1` and `[::1]` at any port, unless
+    /// [`refuse_loopback_origins`](Self::refuse_loopback_origins), and requests without an `Origin`, which no browser
+    /// sends across origins.
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Refuses pages from this machine too, unless they are listed.
+    pub fn refuse_loopback_origins(mut self) -> Self {
+        self.loopback = Loopback::Listed;
+        self
+    }
+
+    /// An address this server listens on, whose own pages may talk to it. An unspecified one (`0.0.0.0`, `::`) adds
+    /// nothing.
+    pub fn own_address(mut self, address: SocketAddr) -> Self {
+        self.own_addresses.push(address);
+        self
+    }
+
+    /// Allows requests to this host, such as `mcp.example.com` (at any port) or `localhost:8080`. Once one is listed,
+    /// requests whose `Host` or `:authority` is not get 403. Default: no host is judged.
+    pub fn allow_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Declares which member of `params` the `Mcp-Name` header of an extension's method mirrors (2026-07-28). Default:
+    /// as the revision says for `tools/call`, `prompts/get` and `resources/read`, and as the tasks extension says for
+    /// `tasks/get`, `tasks/update` and `tasks/cancel`.
+    pub fn mirrored_name(mut self, method: impl Into<String>, source: NameSource) -> Self {
+        self.names.push((method.into(), source));
+        self
+    }
+
+    /// Builds the service.
+    ///
+    /// # Errors
+    ///
+    /// Where an origin or host cannot be one, a limit holds a value that cannot be, or no revision is served. The
+    /// message names the setting.
+    pub fn build(self) -> Result<StreamableHttpService, Error> {
+        let mut gate = Gate { revisions: self.server.revisions, ..Gate::default() };
+        gate.origins.loopback(self.loopback);
+        for origin in &self.origins {
+            gate.origins.add(origin).map_err(|error| Error::configuration(format!("allow_origin: {error}")))?;
+        }
+        for address in &self.own_addresses {
+            gate.origins.add_address(*address);
+        }
+        for host in &self.hosts {
+            gate.hosts.add(host).map_err(|error| Error::configuration(format!("allow_host: {error}")))?;
+        }
+        Ok(share(self.server.build()?, gate, self.names, self.principal))
+    }
+
+    /// As [`build`](Self::build), for a configuration nobody has touched.
+    pub(super) fn assemble(self) -> StreamableHttpService {
+        let gate = Gate { hosts: Hosts::default(), origins: Origins::default(), revisions: self.server.revisions };
+        share(self.server.assemble(), gate, self.names, self.principal)
+    }
+}
+
+fn share(
+    server: crate::server::Server,
+    gate: Gate,
+    names: Vec<(String, NameSource)>,
+    principal: Option<Box<PrincipalOf>>,
+) -> StreamableHttpService {
+    let parameters = ParameterSources::new(&server.changes);
+    StreamableHttpService::from_shared(Shared { server: Arc::new(server), gate, names, parameters, principal })
+}
+
+impl fmt::Debug for StreamableHttpBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamableHttpBuilder")
+            .field("server", &self.server)
+            .field("origins", &self.origins)
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,19 @@
+//! Streamable HTTP: one endpoint for every revision, as a tower service.
+//!
+//! A request climbs the ladder: its head (`admit`), its body (`read`), its era and what that asks (`post`). What passes
+//! becomes an exchange; whatever comes out becomes a response (`respond`).
+
+mod admit;
+mod body;
+mod builder;
+mod future;
+mod parameter_source;
+mod post;
+mod read;
+mod respond;
+mod service;
+
+pub use body::ResponseBody;
+pub use builder::StreamableHttpBuilder;
+pub use future::{ResponseFuture, ServiceFuture};
+pub use service::StreamableHttpService;

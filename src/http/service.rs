@@ -1,0 +1,148 @@
+//! The service an application mounts.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Buf;
+use http::{Request, Response};
+use http_body::Body;
+
+use super::body::ResponseBody;
+use super::builder::StreamableHttpBuilder;
+use super::future::{ResponseFuture, ServiceFuture};
+use super::parameter_source::ParameterSources;
+use crate::changes::Changes;
+use crate::handler::McpHandler;
+use crate::principal::PrincipalOf;
+use crate::protocol::ladder::Gate;
+use crate::protocol::mirror::NameSource;
+use crate::server::Server;
+use crate::transport::sealed::Sealed;
+use crate::transport::{Counts, DrainReport, Transport};
+
+/// Serves an [`McpHandler`] over Streamable HTTP to clients of every revision, from one endpoint.
+///
+/// It is a [`tower_service::Service`] that never fails, so it mounts wherever one does: axum's `route_service`, hyper
+/// behind `TowerToHyperService`, any tower stack. It serves whatever path it is mounted on. Cloning is cheap, and all
+/// clones are one transport.
+///
+/// With [`new`](Self::new), pages from other origins than this machine's own are refused (see
+/// [`allow_origin`](StreamableHttpBuilder::allow_origin)), all revisions are served, and [`Limits`](crate::Limits) hold
+/// at their defaults.
+///
+/// ```no_run
+/// # use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
+/// # struct Hello;
+/// # impl McpHandler for Hello {
+/// #     fn server_info(&self) -> ServerInfo { ServerInfo::new("hello", "1") }
+/// #     fn capabilities(&self) -> Capabilities { Capabilities::new() }
+/// #     async fn request(&self, _: Request, _: RequestContext) -> Result<Reply, McpError> { Reply::empty() }
+/// # }
+/// # async fn run() -> std::io::Result<()> {
+/// use mcp_transport::StreamableHttpService;
+///
+/// let app = axum::Router::new().route_service("/mcp", StreamableHttpService::new(Hello));
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+/// axum::serve(listener, app).await
+/// # }
+/// ```
+///
+/// A request that waits for anything, and an event stream, need a tokio runtime with its time driver.
+#[derive(Clone)]
+pub struct StreamableHttpService {
+    shared: Arc<Shared>,
+}
+
+/// What all clones share.
+pub(super) struct Shared {
+    pub(super) server: Arc<Server>,
+    pub(super) gate: Gate,
+    pub(super) names: Vec<(String, NameSource)>,
+    pub(super) parameters: Arc<ParameterSources>,
+    pub(super) principal: Option<Box<PrincipalOf>>,
+}
+
+impl Shared {
+    /// Which member of `params` the `Mcp-Name` of a method mirrors.
+    pub(super) fn name_source(&self, method: &str) -> NameSource {
+        let declared = self.names.iter().find(|(name, _)| name == method);
+        declared.map_or_else(|| NameSource::of(method), |(_, source)| *source)
+    }
+}
+
+impl StreamableHttpService {
+    /// Serves a handler with the default configuration.
+    pub fn new(handler: impl McpHandler) -> Self {
+        StreamableHttpBuilder::new(handler).assemble()
+    }
+
+    /// Serves a handler with a configuration of its own.
+    pub fn builder(handler: impl McpHandler) -> StreamableHttpBuilder {
+        StreamableHttpBuilder::new(handler)
+    }
+
+    pub(super) fn from_shared(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Answers one request.
+    ///
+    /// As the service does, but without asking that the body is `Send`: for single-threaded frameworks. The future is
+    /// `Send` where the body is.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future, or the response's body before its end, means that the client went away: a request of
+    /// 2026-07-28, or one without a session, is cancelled.
+    pub fn handle<B>(&self, request: Request<B>) -> ResponseFuture<B>
+    where
+        B: Body<Data: Buf>,
+    {
+        ResponseFuture::new(Arc::clone(&self.shared), request)
+    }
+
+    /// Returns the handle to publish list and resource changes with: the one the builder was given, or its own.
+    pub fn changes(&self) -> &Changes {
+        &self.shared.server.changes
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for StreamableHttpService
+where
+    B: Body<Data: Buf>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = ServiceFuture<B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ServiceFuture<B> {
+        ServiceFuture::new(self.handle(request))
+    }
+}
+
+impl Sealed for StreamableHttpService {}
+
+impl Transport for StreamableHttpService {
+    fn counts(&self) -> Counts {
+        self.shared.server.lifecycle.counts()
+    }
+
+    fn drain(&self, within: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
+        Box::pin(self.shared.server.lifecycle.drain(within))
+    }
+}
+
+impl fmt::Debug for StreamableHttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamableHttpService").field("server", &self.shared.server).finish_non_exhaustive()
+    }
+}
