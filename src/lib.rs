@@ -18,4 +18,5 @@
 
 mod protocol;
 
+pub use protocol::mirror::NameSource;
 pub use protocol::revision::{Era, Revision, Revisions};
