@@ -3,6 +3,7 @@
 //! No I/O, no runtime, no clock and no randomness: everything here is a function of its arguments, so every rule of
 //! the wire can be tried without a server. The rooms above decide *when*; this one decides *what*.
 
+pub(crate) mod integer;
 pub(crate) mod mirror;
 pub(crate) mod names;
 pub(crate) mod revision;
