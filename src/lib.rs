@@ -19,4 +19,5 @@
 mod protocol;
 
 pub use protocol::mirror::NameSource;
+pub use protocol::parameter_headers::{AnnotationFault, ParameterHeaders};
 pub use protocol::revision::{Era, Revision, Revisions};

@@ -6,5 +6,6 @@
 pub(crate) mod integer;
 pub(crate) mod mirror;
 pub(crate) mod names;
+pub(crate) mod parameter_headers;
 pub(crate) mod revision;
 pub(crate) mod sentinel;
