@@ -17,5 +17,7 @@
 )]
 
 mod protocol;
+mod reply;
 
 pub use protocol::revision::{Era, Revision, Revisions};
+pub use reply::Reply;

@@ -6,3 +6,4 @@
 pub(crate) mod names;
 pub(crate) mod revision;
 pub(crate) mod scan;
+pub(crate) mod sse;
