@@ -84,6 +84,11 @@ fn keys_follow_the_rules_of_serde_json() {
 
 #[test]
 fn anything_else_is_refused() {
+    /// How a `Number` shows itself with serde_json's feature `arbitrary_precision`.
+    #[derive(Serialize)]
+    #[serde(rename = "$serde_json::private::Number")]
+    struct Number {}
+
     for fault in [
         fault(&()),
         fault(&None::<Call>),
@@ -97,6 +102,7 @@ fn anything_else_is_refused() {
         fault(&(1, 2)),
         fault(&Outcome::Unit),
         fault(&Outcome::Tuple(1, 2)),
+        fault(&Number {}),
         fault(&json!(1)),
         fault(&json!(1.5)),
         fault(&json!(null)),
