@@ -104,12 +104,19 @@ impl RequestContext {
     ///
     /// If dropped while waiting, the report is not sent.
     pub async fn progress(&self, progress: Progress) {
-        let Some(token) = self.0.message.progress_token() else { return };
+        let Some(token) = self.0.message.progress_token() else {
+            return;
+        };
         if !self.0.progress_rises(progress.progress) {
             return;
         }
-        let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else { return };
-        let params = ProgressParams { progress_token: token, progress: &progress };
+        let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
+            return;
+        };
+        let params = ProgressParams {
+            progress_token: token,
+            progress: &progress,
+        };
         if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
             self.0.send(frame).await;
         }
@@ -124,7 +131,12 @@ impl RequestContext {
     ///
     /// An internal error where `data` cannot be written as JSON.
     pub async fn log(&self, level: LogLevel, data: impl Serialize) -> Result<(), McpError> {
-        self.log_params(LogParams { level, logger: None, data }).await
+        self.log_params(LogParams {
+            level,
+            logger: None,
+            data,
+        })
+        .await
     }
 
     /// As [`log`](Self::log), with the name of the logger.
@@ -132,13 +144,24 @@ impl RequestContext {
     /// # Errors
     ///
     /// An internal error where `data` cannot be written as JSON.
-    pub async fn log_from(&self, logger: &str, level: LogLevel, data: impl Serialize) -> Result<(), McpError> {
-        self.log_params(LogParams { level, logger: Some(logger), data }).await
+    pub async fn log_from(
+        &self,
+        logger: &str,
+        level: LogLevel,
+        data: impl Serialize,
+    ) -> Result<(), McpError> {
+        self.log_params(LogParams {
+            level,
+            logger: Some(logger),
+            data,
+        })
+        .await
     }
 
     async fn log_params(&self, params: LogParams<'_, impl Serialize>) -> Result<(), McpError> {
         if self.0.wants_log(params.level) {
-            let frame = Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
+            let frame =
+                Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
             self.0.send(frame).await;
         }
         Ok(())
@@ -154,7 +177,9 @@ impl RequestContext {
     /// [`progress`](Self::progress), [`log`](Self::log), [`changes`](Self::changes).
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), McpError> {
         if let Some(instead) = own_way(method) {
-            return Err(McpError::internal(format!("{method} is not sent by notify: use {instead}")));
+            return Err(McpError::internal(format!(
+                "{method} is not sent by notify: use {instead}"
+            )));
         }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
         self.0.send(frame).await;
@@ -183,7 +208,9 @@ fn own_way(method: &str) -> Option<&'static str> {
         | "notifications/prompts/list_changed"
         | "notifications/resources/list_changed"
         | "notifications/resources/updated" => Some("Changes"),
-        method::CANCELLED | "notifications/subscriptions/acknowledged" => Some("nothing: the transport sends it"),
+        method::CANCELLED | "notifications/subscriptions/acknowledged" => {
+            Some("nothing: the transport sends it")
+        }
         _ => None,
     }
 }
@@ -209,7 +236,10 @@ impl fmt::Debug for RequestContext {
 pub struct Progress {
     #[serde(serialize_with = "shortest")]
     progress: f64,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shortest_or_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "shortest_or_none"
+    )]
     total: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Cow<'static, str>>,
@@ -219,7 +249,11 @@ impl Progress {
     /// This much is done, in any unit. It must rise from report to report; one that does not is dropped, and so is one
     /// that is no finite number.
     pub fn new(progress: f64) -> Self {
-        Self { progress, total: None, message: None }
+        Self {
+            progress,
+            total: None,
+            message: None,
+        }
     }
 
     /// Of this much, in the same unit. No finite number counts as unknown.
@@ -256,7 +290,10 @@ fn shortest<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, 
     }
 }
 
-fn shortest_or_none<S: serde::Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+fn shortest_or_none<S: serde::Serializer>(
+    number: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match number {
         Some(number) => shortest(number, serializer),
         None => serializer.serialize_none(),
@@ -298,9 +335,16 @@ impl ClientCapabilities<'_> {
     /// # }
     /// ```
     pub fn declares(&self, path: &[&str]) -> bool {
-        let Some(root) = self.parse::<serde_json::Value>() else { return false };
+        let Some(root) = self.parse::<serde_json::Value>() else {
+            return false;
+        };
         let found = path.iter().try_fold(&root, |value, key| value.get(key));
-        found.is_some_and(|value| !matches!(value, serde_json::Value::Null | serde_json::Value::Bool(false)))
+        found.is_some_and(|value| {
+            !matches!(
+                value,
+                serde_json::Value::Null | serde_json::Value::Bool(false)
+            )
+        })
     }
 
     /// Reads them as a type of the application's own; `None` where there are none or they are something else.
@@ -311,6 +355,8 @@ impl ClientCapabilities<'_> {
 
 impl fmt::Debug for ClientCapabilities<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientCapabilities").field(&self.parse::<serde_json::Value>()).finish()
+        f.debug_tuple("ClientCapabilities")
+            .field(&self.parse::<serde_json::Value>())
+            .finish()
     }
 }

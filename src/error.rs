@@ -7,31 +7,31 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Why a transport could not be built or had to stop.
 ///
-/// Opaque: [`kind`](Self::kind) says whose move it is, the message says what to change.
+/// Opaque: [`kind`](Self::kind) says whose move it is, the message names the setting and says what to change.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
-    message: String,
-    source: Option<BoxError>,
+    setting: &'static str,
+    source: BoxError,
 }
 
 /// What kind of [`Error`] it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The configuration contradicts itself or holds a value that cannot be. The message names the fields.
+    /// The configuration contradicts itself or holds a value that cannot be.
     Configuration,
 }
 
 impl Error {
-    pub(crate) fn configuration(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Configuration, message: message.into(), source: None }
-    }
-
-    #[must_use]
-    pub(crate) fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
-        self.source = Some(source.into());
-        self
+    /// A value of `setting` that cannot be.
+    pub(crate) fn configuration(setting: &'static str, source: impl Into<BoxError>) -> Self {
+        let kind = ErrorKind::Configuration;
+        Self {
+            kind,
+            setting,
+            source: source.into(),
+        }
     }
 
     /// Returns its kind.
@@ -42,12 +42,12 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        write!(f, "{}: {}", self.setting, self.source)
     }
 }
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        Some(&*self.source)
     }
 }

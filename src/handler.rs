@@ -82,7 +82,11 @@ pub trait McpHandler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reply, McpError>> + Send;
 
     /// Hears a notification. Default: ignores it.
-    fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
+    fn notification(
+        &self,
+        notification: Notification,
+        cx: RequestContext,
+    ) -> impl Future<Output = ()> + Send {
         let _ = (notification, cx);
         async {}
     }
@@ -130,7 +134,11 @@ impl<H: McpHandler> McpHandler for Arc<H> {
         (**self).request(request, cx)
     }
 
-    fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
+    fn notification(
+        &self,
+        notification: Notification,
+        cx: RequestContext,
+    ) -> impl Future<Output = ()> + Send {
         (**self).notification(notification, cx)
     }
 
@@ -154,7 +162,11 @@ pub(crate) trait ErasedHandler: Send + Sync {
 
 impl<H: McpHandler> ErasedHandler for H {
     fn request(self: Arc<Self>, request: Request, cx: RequestContext) -> Answering {
-        Box::pin(async move { McpHandler::request(&*self, request, cx).await.map_err(Failure::Error) })
+        Box::pin(async move {
+            McpHandler::request(&*self, request, cx)
+                .await
+                .map_err(Failure::Error)
+        })
     }
 
     fn notification(self: Arc<Self>, notification: Notification, cx: RequestContext) -> Hearing {

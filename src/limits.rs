@@ -112,21 +112,27 @@ impl Limits {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |what: String| Err(Error::configuration("limits", what));
         if self.nesting == 0 || self.nesting > MOST_NESTING {
-            return Err(Error::configuration(format!("limits.nesting must be 1 to {MOST_NESTING}")));
+            return wrong(format!("nesting must be 1 to {MOST_NESTING}"));
         }
         if self.body_bytes == 0 || u32::try_from(self.body_bytes).is_err() {
-            return Err(Error::configuration("limits.body_bytes must be at least 1 and below 4 GiB"));
+            return wrong("body_bytes must be at least 1 and below 4 GiB".to_owned());
         }
-        if !(256..=LARGEST_QUEUE).contains(&self.queue_bytes) {
-            return Err(Error::configuration(format!("limits.queue_bytes must be 256 to {LARGEST_QUEUE}")));
+        if !(SMALLEST_QUEUE..=LARGEST_QUEUE).contains(&self.queue_bytes) {
+            return wrong(format!(
+                "queue_bytes must be {SMALLEST_QUEUE} to {LARGEST_QUEUE}"
+            ));
         }
         if self.keep_alive.is_zero() {
-            return Err(Error::configuration("limits.keep_alive must not be zero"));
+            return wrong("keep_alive must not be zero".to_owned());
         }
         Ok(())
     }
 }
+
+/// One byte for each message that a queue holds at most.
+const SMALLEST_QUEUE: u32 = 256;
 
 /// 256 MiB: far below what a tokio semaphore can count on any platform.
 const LARGEST_QUEUE: u32 = 256 << 20;

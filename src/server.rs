@@ -65,7 +65,9 @@ impl Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("revisions", &self.revisions).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("revisions", &self.revisions)
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,7 +101,10 @@ impl ServerBuilder {
 
     pub(crate) fn build(self) -> Result<Server, Error> {
         if self.revisions.is_empty() {
-            return Err(Error::configuration("revisions must hold at least one revision"));
+            return Err(Error::configuration(
+                "revisions",
+                "at least one must be served",
+            ));
         }
         self.limits.check()?;
         Ok(self.assemble())
@@ -140,6 +145,8 @@ impl ServerBuilder {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder").field("revisions", &self.revisions).finish_non_exhaustive()
+        f.debug_struct("ServerBuilder")
+            .field("revisions", &self.revisions)
+            .finish_non_exhaustive()
     }
 }

@@ -17,8 +17,11 @@ pub(crate) fn answer(call: &Call) -> Option<Result<Reply, McpError>> {
         (Era::Legacy, method::INITIALIZE) => Some(initialize(call)),
         (Era::Legacy, method::PING) => Some(Reply::empty()),
         (Era::Legacy, method::SET_LEVEL) => Some(set_level(call)),
-        (Era::Legacy, method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE) => Some(Err(subscribe(call))),
-        (Era::Legacy, method::DISCOVER) | (_, method::LISTEN) => Some(Err(McpError::method_not_found())),
+        (
+            Era::Legacy,
+            method::DISCOVER | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE,
+        )
+        | (_, method::LISTEN) => Some(Err(McpError::method_not_found())),
         _ => None,
     }
 }
@@ -40,7 +43,9 @@ impl InitializeParams {
 
 fn initialize(call: &Call) -> Result<Reply, McpError> {
     if InitializeParams::read(call.message.params()).is_none() {
-        return Err(McpError::invalid_params("initialize needs protocolVersion (a string) and capabilities (an object)"));
+        return Err(McpError::invalid_params(
+            "initialize needs protocolVersion (a string) and capabilities (an object)",
+        ));
     }
     let mut result = call.server.legacy_face().clone();
     if let Value::Object(members) = &mut result {
@@ -58,12 +63,8 @@ fn set_level(call: &Call) -> Result<Reply, McpError> {
     }
     match serde_json::from_slice::<Params>(call.message.params().unwrap_or_default()) {
         Ok(_) => Reply::empty(),
-        Err(_) => Err(McpError::invalid_params("level must be one of debug, info, notice, warning, error, critical, alert, emergency")),
+        Err(_) => Err(McpError::invalid_params(
+            "level must be one of debug, info, notice, warning, error, critical, alert, emergency",
+        )),
     }
-}
-
-/// Without a session nothing could be delivered.
-fn subscribe(call: &Call) -> McpError {
-    let _ = call;
-    McpError::method_not_found()
 }

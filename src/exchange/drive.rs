@@ -38,7 +38,14 @@ impl Drive {
             let message = panic_message(&*panic);
             Box::pin(async move { Err(Failure::Panicked(message)) })
         });
-        Self { work: Some(Work { answering, call: Arc::clone(call), deadline: None, ticket }) }
+        Self {
+            work: Some(Work {
+                answering,
+                call: Arc::clone(call),
+                deadline: None,
+                ticket,
+            }),
+        }
     }
 }
 
@@ -46,7 +53,9 @@ impl Future for Drive {
     type Output = Finished;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished> {
-        let Some(work) = &mut self.work else { return Poll::Pending };
+        let Some(work) = &mut self.work else {
+            return Poll::Pending;
+        };
         match work.poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => match self.work.take() {
@@ -63,7 +72,11 @@ impl Work {
             return Poll::Ready(Outcome::Cancelled(cause));
         }
         match catch_unwind(AssertUnwindSafe(|| self.answering.as_mut().poll(cx))) {
-            Err(panic) => return Poll::Ready(Outcome::Answered(Err(Failure::Panicked(panic_message(&*panic))))),
+            Err(panic) => {
+                return Poll::Ready(Outcome::Answered(Err(Failure::Panicked(panic_message(
+                    &*panic,
+                )))));
+            }
             Ok(Poll::Ready(answer)) => return Poll::Ready(Outcome::Answered(answer)),
             Ok(Poll::Pending) => {}
         }
@@ -79,17 +92,30 @@ impl Work {
     }
 
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(deadline) = self.call.deadline else { return false };
-        self.deadline.get_or_insert_with(|| Box::pin(sleep_until(deadline))).as_mut().poll(cx).is_ready()
+        let Some(deadline) = self.call.deadline else {
+            return false;
+        };
+        self.deadline
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)))
+            .as_mut()
+            .poll(cx)
+            .is_ready()
     }
 
     /// Drops the handler's future and makes the answer. Dropping first: what it still holds is given back before the
     /// client hears of the end.
     fn end(self, outcome: Outcome) -> Finished {
-        let Self { answering, call, ticket, .. } = self;
+        let Self {
+            answering,
+            call,
+            ticket,
+            ..
+        } = self;
         drop_quietly(answering, &call);
         let finished = answer::finish(&call, outcome);
-        call.server.observer.exchange_ended(&call.observed(), finished.end);
+        call.server
+            .observer
+            .exchange_ended(&call.observed(), finished.end);
         drop(ticket);
         finished
     }
@@ -108,11 +134,16 @@ impl Drop for Drive {
 /// A destructor that panics is reported like any panic of the handler, and does not take the connection along.
 fn drop_quietly(answering: Answering, call: &Call) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(answering))) {
-        call.server.observer.panicked(&call.observed(), &panic_message(&*panic));
+        call.server
+            .observer
+            .panicked(&call.observed(), &panic_message(&*panic));
     }
 }
 
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic that carries no text").to_owned()
 }

@@ -62,7 +62,10 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
     match builtin::answer(call) {
         Some(answer) => Box::pin(std::future::ready(answer.map_err(Failure::Error))),
         None => {
-            let (request, cx) = (Request::new(Arc::clone(call)), RequestContext::new(Arc::clone(call)));
+            let (request, cx) = (
+                Request::new(Arc::clone(call)),
+                RequestContext::new(Arc::clone(call)),
+            );
             Arc::clone(&call.server.handler).request(request, cx)
         }
     }
@@ -87,15 +90,20 @@ impl Exchange {
     /// Begins to answer a call with what `start` makes of it.
     pub(crate) fn start(call: Arc<Call>, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
         let drive = Drive::start(&call, start);
-        Self { call, drive: Some(drive), commit: None }
+        Self {
+            call,
+            drive: Some(drive),
+            commit: None,
+        }
     }
 
     fn finished(&self, finished: Finished) -> Answer {
+        let Finished { status, frame, .. } = finished;
         if self.call.form != Form::SseOnly && self.call.queue.is_empty() {
-            return Answer::Json(finished.status, finished.frame.json());
+            return Answer::Json(status, frame.json());
         }
         let stream = Stream::open(Arc::clone(&self.call));
-        self.call.queue.finish(finished.frame.event());
+        self.call.queue.finish(frame.event());
         Answer::Sse(stream)
     }
 
@@ -114,7 +122,9 @@ impl Future for Exchange {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Some(drive) = &mut self.drive else { return Poll::Pending };
+        let Some(drive) = &mut self.drive else {
+            return Poll::Pending;
+        };
         if let Poll::Ready(finished) = Pin::new(drive).poll(cx) {
             self.drive = None;
             return Poll::Ready(self.finished(finished));
@@ -122,7 +132,9 @@ impl Future for Exchange {
         if !self.must_stream(cx) {
             return Poll::Pending;
         }
-        let Some(drive) = self.drive.take() else { return Poll::Pending };
+        let Some(drive) = self.drive.take() else {
+            return Poll::Pending;
+        };
         let stream = Stream::open(Arc::clone(&self.call));
         let call = Arc::clone(&self.call);
         tokio::spawn(async move { call.queue.finish(drive.await.frame.event()) });

@@ -50,7 +50,9 @@ impl Body for ResponseBody {
                 self.0 = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(body))))
             }
-            Kind::Stream(stream) => stream.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event)))),
+            Kind::Stream(stream) => stream
+                .poll_next(cx)
+                .map(|event| event.map(|event| Ok(Frame::data(event)))),
         }
     }
 

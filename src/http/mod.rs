@@ -7,6 +7,7 @@ mod admit;
 mod body;
 mod builder;
 mod future;
+mod listing;
 mod parameter_source;
 mod post;
 mod read;

@@ -32,7 +32,9 @@ impl Reader {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Bytes, RefusalKind>> {
         // One that says beforehand that it is too long is not read at all.
-        if usize::try_from(body.size_hint().lower()).map_or(true, |least| self.len().saturating_add(least) > limit) {
+        if usize::try_from(body.size_hint().lower())
+            .map_or(true, |least| self.len().saturating_add(least) > limit)
+        {
             return Poll::Ready(Err(RefusalKind::BodyTooLarge));
         }
         while !body.is_end_stream() {
@@ -41,7 +43,9 @@ impl Reader {
                 Some(Err(_)) => return Poll::Ready(Err(RefusalKind::BodyAborted)),
                 Some(Ok(frame)) => {
                     // Trailers say nothing to us.
-                    let Ok(mut data) = frame.into_data() else { continue };
+                    let Ok(mut data) = frame.into_data() else {
+                        continue;
+                    };
                     if self.len().saturating_add(data.remaining()) > limit {
                         return Poll::Ready(Err(RefusalKind::BodyTooLarge));
                     }

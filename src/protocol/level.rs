@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The severity of a log message, as in RFC 5424, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 #[allow(clippy::exhaustive_enums)] // syslog has had these eight since 1980
 pub enum LogLevel {
     /// Detailed information for debugging.
@@ -26,9 +26,29 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    const ALL: [(&'static str, Self); 8] = [
+        ("debug", Self::Debug),
+        ("info", Self::Info),
+        ("notice", Self::Notice),
+        ("warning", Self::Warning),
+        ("error", Self::Error),
+        ("critical", Self::Critical),
+        ("alert", Self::Alert),
+        ("emergency", Self::Emergency),
+    ];
+
     /// Reads a level from its JSON text.
     pub(crate) fn from_json(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
+    }
+}
+
+impl TryFrom<String> for LogLevel {
+    type Error = &'static str;
+
+    fn try_from(word: String) -> Result<Self, Self::Error> {
+        let level = Self::ALL.into_iter().find(|(name, _)| *name == word);
+        level.map(|(_, level)| level).ok_or("not a log level")
     }
 }
 
@@ -38,10 +58,29 @@ mod tests {
 
     #[test]
     fn levels_are_the_eight_words_in_order() {
-        let words = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-        let levels: Vec<_> = words.iter().map(|w| LogLevel::from_json(format!("{w:?}").as_bytes()).unwrap()).collect();
+        let words = [
+            "debug",
+            "info",
+            "notice",
+            "warning",
+            "error",
+            "critical",
+            "alert",
+            "emergency",
+        ];
+        let levels: Vec<_> = words
+            .iter()
+            .map(|w| LogLevel::from_json(format!("{w:?}").as_bytes()).unwrap())
+            .collect();
         assert!(levels.is_sorted());
-        for bad in ["\"Info\"", "\"warn\"", "3", "null", "\"\"", "{\"info\":null}"] {
+        for bad in [
+            "\"Info\"",
+            "\"warn\"",
+            "3",
+            "null",
+            "\"\"",
+            "{\"info\":null}",
+        ] {
             assert_eq!(LogLevel::from_json(bad.as_bytes()), None, "{bad}");
         }
     }

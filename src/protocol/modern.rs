@@ -2,6 +2,8 @@
 //!
 //! The parameter headers, last before the handler, need the tool's schema: see `http::parameter_source`.
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 
 use super::envelope::{Body, Claim, Kind, Message};
@@ -38,7 +40,9 @@ pub(crate) fn judge(
 ) -> Result<Admitted, Refusal> {
     let message = match body {
         Body::Message(message) => message,
-        Body::Batch(_) if served.serves(Era::Modern) => return Err(Refusal::new(RefusalKind::BatchNotAllowed)),
+        Body::Batch(_) if served.serves(Era::Modern) => {
+            return Err(Refusal::new(RefusalKind::BatchNotAllowed));
+        }
         Body::Batch(_) => return Err(Refusal::new(RefusalKind::EraNotServed)),
     };
     let revision = if !served.serves(Era::Modern) {
@@ -53,7 +57,7 @@ pub(crate) fn judge(
     };
     match revision {
         Ok(revision) => Ok(Admitted { revision, message }),
-        Err(refusal) => Err(refusal.with_id(message.request_id())),
+        Err(refusal) => Err(refusal.with_id(message.id())),
     }
 }
 
@@ -67,11 +71,21 @@ fn request(
     envelope(message)?;
     mirror::check_method(headers, message.method())?;
     let source = name_source(message.method());
-    mirror::check_name(headers, source, source.value(message).as_deref())?;
+    mirror::check_name(headers, source, mirrored_name(message, source).as_deref())?;
     if REMOVED.contains(&message.method()) {
         return Err(Refusal::new(RefusalKind::MethodNotFound));
     }
     Ok(revision)
+}
+
+/// The member of `params` that `Mcp-Name` mirrors.
+fn mirrored_name(message: &Message, source: NameSource) -> Option<Cow<'_, str>> {
+    match source {
+        NameSource::None => None,
+        NameSource::Name => message.name(),
+        NameSource::Uri => message.uri(),
+        NameSource::TaskId => message.task_id(),
+    }
 }
 
 /// The era matrix: what the header and the claim say, alone and together.
@@ -87,7 +101,11 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
         Mirrored::Value(version) => version,
         Mirrored::Missing => return Err(mismatch("MCP-Protocol-Version is missing")),
         Mirrored::Twice => return Err(mismatch("MCP-Protocol-Version came twice")),
-        Mirrored::Bytes => return Err(mismatch("MCP-Protocol-Version holds bytes outside visible ASCII")),
+        Mirrored::Bytes => {
+            return Err(mismatch(
+                "MCP-Protocol-Version holds bytes outside visible ASCII",
+            ));
+        }
     };
     let Claim::Text(claim) = claim else {
         return Err(match served.named(Era::Modern, header) {
@@ -98,15 +116,23 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
     if header != claim {
         return Err(disagree());
     }
-    served.named(Era::Modern, header).ok_or_else(|| Refusal::unsupported(served, Era::Modern, header))
+    served
+        .named(Era::Modern, header)
+        .ok_or_else(|| Refusal::unsupported(served, Era::Modern, header))
 }
 
 /// What every request of 2026-07-28 carries in `_meta` beside its version.
 pub(crate) fn envelope(message: &Message) -> Result<(), Refusal> {
-    if !message.client_capabilities().is_some_and(|json| json.starts_with(b"{")) {
+    if !message
+        .client_capabilities()
+        .is_some_and(|json| json.starts_with(b"{"))
+    {
         return Err(required(meta::CLIENT_CAPABILITIES, "an object"));
     }
-    if message.log_level().is_some_and(|json| LogLevel::from_json(json).is_none()) {
+    if message
+        .log_level()
+        .is_some_and(|json| LogLevel::from_json(json).is_none())
+    {
         return Err(Refusal::because(
             RefusalKind::InvalidMeta,
             format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL),
@@ -117,12 +143,23 @@ pub(crate) fn envelope(message: &Message) -> Result<(), Refusal> {
 
 /// A notification needs no header, no claim and no capabilities, for the revision defines none over HTTP. But where it
 /// names its version twice over, both must be the same served one.
-fn notification(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<Revision, Refusal> {
-    let newest = || served.of(Era::Modern).next().ok_or_else(|| Refusal::new(RefusalKind::EraNotServed));
+fn notification(
+    headers: &HeaderMap,
+    message: &Message,
+    served: Revisions,
+) -> Result<Revision, Refusal> {
+    let newest = || {
+        served
+            .of(Era::Modern)
+            .next()
+            .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))
+    };
     let claim = message.claim();
     match mirror::single(headers, &header::PROTOCOL_VERSION) {
         Mirrored::Twice => Err(mismatch("MCP-Protocol-Version came twice")),
-        Mirrored::Bytes => Err(mismatch("MCP-Protocol-Version holds bytes outside visible ASCII")),
+        Mirrored::Bytes => Err(mismatch(
+            "MCP-Protocol-Version holds bytes outside visible ASCII",
+        )),
         Mirrored::Missing => newest(),
         Mirrored::Value(header) => match claim {
             Claim::Absent => newest(),
@@ -141,10 +178,16 @@ fn mismatch(message: &'static str) -> Refusal {
 fn disagree() -> Refusal {
     Refusal::because(
         RefusalKind::HeaderMismatch,
-        format!("MCP-Protocol-Version does not match params._meta[\"{}\"]", meta::PROTOCOL_VERSION),
+        format!(
+            "MCP-Protocol-Version does not match params._meta[\"{}\"]",
+            meta::PROTOCOL_VERSION
+        ),
     )
 }
 
 fn required(key: &'static str, what: &'static str) -> Refusal {
-    Refusal::because(RefusalKind::InvalidMeta, format!("params._meta[\"{key}\"] is required and must be {what}"))
+    Refusal::because(
+        RefusalKind::InvalidMeta,
+        format!("params._meta[\"{key}\"] is required and must be {what}"),
+    )
 }

@@ -40,7 +40,9 @@ impl Revision {
 
     /// Returns the revision of this name, such as `2026-07-28`.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|revision| revision.as_str() == name)
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == name)
     }
 
     /// Returns the name that stands on the wire.
@@ -106,7 +108,11 @@ impl Revisions {
 
     /// Exactly these.
     pub fn only(revisions: impl IntoIterator<Item = Revision>) -> Self {
-        Self(revisions.into_iter().fold(0, |set, revision| set | revision.bit()))
+        Self(
+            revisions
+                .into_iter()
+                .fold(0, |set, revision| set | revision.bit()),
+        )
     }
 
     /// The same set less one.
@@ -127,7 +133,10 @@ impl Revisions {
 
     /// The revisions in the set, newest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
-        Revision::ALL.into_iter().rev().filter(move |revision| self.contains(*revision))
+        Revision::ALL
+            .into_iter()
+            .rev()
+            .filter(move |revision| self.contains(*revision))
     }
 
     /// The revisions of one era, newest first.

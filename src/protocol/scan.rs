@@ -81,6 +81,15 @@ pub(crate) struct Caps {
     pub(crate) elements: usize,
 }
 
+impl Default for Caps {
+    fn default() -> Self {
+        Self {
+            nesting: 128,
+            elements: 100,
+        }
+    }
+}
+
 /// What a body turned out to be.
 #[derive(Debug)]
 pub(crate) enum Scanned {

@@ -1,7 +1,7 @@
 //! The bytes of a Server-Sent Events stream: one `message` event for each JSON-RPC message.
 //!
-//! A message is written once, with the event around it, so that the event, the JSON body and the line of stdio are
-//! slices of one buffer.
+//! A message is written once, with the event around it, so that the event and the JSON body are slices of one
+//! buffer.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -107,12 +107,6 @@ impl Frame {
     pub(crate) fn json(&self) -> Bytes {
         self.0
             .slice(EVENT_HEAD.len()..self.0.len() - EVENT_END.len())
-    }
-
-    /// The message and a line feed, as stdio frames it.
-    pub(crate) fn line(&self) -> Bytes {
-        self.0
-            .slice(EVENT_HEAD.len()..=self.0.len() - EVENT_END.len())
     }
 }
 

@@ -9,19 +9,18 @@ use super::revision::Era;
 ///
 /// Legacy errors are in band. 2026-07-28 asks for 400 and 404 where an intermediary can act on them.
 pub(crate) const fn of_error(era: Era, code: i32) -> StatusCode {
-    match (era, code) {
-        (Era::Legacy, _) => StatusCode::OK,
-        (Era::Modern, code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        (
-            Era::Modern,
-            code::UNSUPPORTED_VERSION
-            | code::MISSING_CLIENT_CAPABILITY
-            | code::HEADER_MISMATCH
-            | code::INVALID_PARAMS
-            | code::INVALID_REQUEST
-            | code::PARSE_ERROR,
-        ) => StatusCode::BAD_REQUEST,
-        (Era::Modern, _) => StatusCode::OK,
+    if let Era::Legacy = era {
+        return StatusCode::OK;
+    }
+    match code {
+        code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        code::UNSUPPORTED_VERSION
+        | code::MISSING_CLIENT_CAPABILITY
+        | code::HEADER_MISMATCH
+        | code::INVALID_PARAMS
+        | code::INVALID_REQUEST
+        | code::PARSE_ERROR => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
     }
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use self::members::{Member, Place, Places};
 use self::serializer::Object;
+use crate::mcp_error::McpError;
 use crate::protocol::scan;
 use crate::protocol::sse::{self, Frame, RESULT_HEAD};
 
@@ -28,6 +29,40 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Writes a result: anything that serialises to a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// An internal error where `value` is no object, cannot be serialised, or writes a member twice that the transport
+    /// has to read (`resultType`, `_meta`, `ttlMs`, `cacheScope`).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_transport::Reply;
+    /// use serde::Serialize;
+    ///
+    /// #[derive(Serialize)]
+    /// struct Tools {
+    ///     tools: Vec<serde_json::Value>,
+    /// }
+    ///
+    /// let reply = Reply::of(&Tools { tools: Vec::new() })?;
+    /// # Ok::<(), mcp_transport::McpError>(())
+    /// ```
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, McpError> {
+        Self::write(value).map_err(McpError::internal)
+    }
+
+    /// Writes the empty result, `{}`.
+    ///
+    /// # Errors
+    ///
+    /// None in fact; it returns what a handler returns.
+    pub fn empty() -> Result<Self, McpError> {
+        Self::of(&serde_json::Map::new())
+    }
+
     /// Serialises a result.
     pub(crate) fn write<T: Serialize + ?Sized>(value: &T) -> Result<Self, ReplyFault> {
         let mut buf = Vec::with_capacity(sse::SMALL);

@@ -1,0 +1,171 @@
+//! A handler's list of tools, read for its `x-mcp-header` annotations.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::parameter_source::judge;
+use crate::exchange::answering;
+use crate::exchange::call::{Call, Form};
+use crate::protocol::envelope::{self, Body};
+use crate::protocol::names::{meta, method};
+use crate::protocol::parameter_headers::ParameterHeaders;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::scan::Caps;
+
+/// The annotated tools of one caller.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    /// Tools without annotations are left out: most are.
+    annotated: HashMap<Box<str>, Arc<ParameterHeaders>>,
+    time_to_live: Option<Duration>,
+}
+
+impl Listing {
+    pub(super) fn of(page: Page<'_>) -> Self {
+        Self::default().with(page)
+    }
+
+    /// The same list with what a page says of its tools.
+    pub(super) fn with(&self, page: Page<'_>) -> Self {
+        let mut listing = self.clone();
+        listing.add(page);
+        listing
+    }
+
+    fn add(&mut self, page: Page<'_>) {
+        self.time_to_live = page
+            .ttl_ms
+            .filter(|ttl| *ttl > 0)
+            .map(Duration::from_millis);
+        for tool in page.tools {
+            let headers = ParameterHeaders::of_schema(tool.input_schema);
+            if headers.is_empty() && headers.faults().is_empty() {
+                self.annotated.remove(&*tool.name);
+            } else {
+                self.annotated.insert(tool.name.into(), Arc::new(headers));
+            }
+        }
+    }
+
+    /// For how long it says it may be kept.
+    pub(super) fn time_to_live(&self) -> Option<Duration> {
+        self.time_to_live
+    }
+
+    /// The tools whose annotations are malformed.
+    pub(super) fn faulty(&self) -> impl Iterator<Item = (&str, &ParameterHeaders)> {
+        let all = self
+            .annotated
+            .iter()
+            .map(|(tool, headers)| (&**tool, &**headers));
+        all.filter(|(_, headers)| !headers.faults().is_empty())
+    }
+
+    /// Compares a call of a tool with the tool's annotations.
+    pub(super) fn judge(&self, tool: &str, call: &Call) -> Result<(), Refusal> {
+        self.annotated
+            .get(tool)
+            .map_or(Ok(()), |headers| judge(headers, call))
+    }
+}
+
+/// What a page of `tools/list` says that matters here.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<Tool<'a>>,
+    next_cursor: Option<String>,
+    ttl_ms: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn read(result: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(result).ok()
+    }
+
+    /// Whether no page follows.
+    pub(super) fn is_whole(&self) -> bool {
+        self.next_cursor.is_none()
+    }
+}
+
+/// Whether a `tools/list` asked for a page other than the first.
+pub(super) fn has_cursor(call: &Call) -> bool {
+    call.message.members.cursor.is_some()
+}
+
+/// Asks the handler for all its tools, in the caller's name. `None` where it fails, goes in circles or lists too much.
+pub(super) async fn ask(call: &Arc<Call>) -> Option<Listing> {
+    let limits = &call.server.limits;
+    let mut listing = Listing::default();
+    let mut seen = Vec::new();
+    let mut tools = 0_usize;
+    for _ in 0..limits.listing_pages {
+        let reply = answering(&page_call(call, seen.last())?).await.ok()?;
+        let page = Page::read(reply.json())?;
+        tools = tools.saturating_add(page.tools.len());
+        if tools > limits.listing_tools {
+            return None;
+        }
+        let next = page.next_cursor.clone();
+        listing.add(page);
+        match next {
+            None => return Some(listing),
+            Some(cursor) if seen.contains(&cursor) => return None,
+            Some(cursor) => seen.push(cursor),
+        }
+    }
+    None
+}
+
+/// A `tools/list` of our own, with all that the caller's request says of the caller.
+fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
+    let capabilities: Option<&RawValue> = call
+        .message
+        .client_capabilities()
+        .and_then(|json| serde_json::from_slice(json).ok());
+    let client_info: Option<&RawValue> = call
+        .message
+        .client_info()
+        .and_then(|json| serde_json::from_slice(json).ok());
+    let mut params = json!({
+        "_meta": {
+            (meta::PROTOCOL_VERSION): call.revision.as_str(),
+            (meta::CLIENT_CAPABILITIES): capabilities,
+            (meta::CLIENT_INFO): client_info,
+        },
+    });
+    if let Some(cursor) = cursor {
+        params["cursor"] = json!(cursor);
+    }
+    let request =
+        json!({ "jsonrpc": "2.0", "id": 0, "method": method::TOOLS_LIST, "params": params });
+    match envelope::read(Bytes::from(request.to_string()), Caps::default()) {
+        Ok(Body::Message(message)) => Some(Arc::new(Call::new(
+            Arc::clone(&call.server),
+            message,
+            call.revision,
+            call.http.clone(),
+            call.principal.clone(),
+            Form::JsonOnly,
+        ))),
+        _ => None,
+    }
+}

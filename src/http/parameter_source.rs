@@ -1,0 +1,244 @@
+//! Where the `x-mcp-header` annotations of a tool are learned, so that the `Mcp-Param-*` headers of a call can be
+//! checked against its body (2026-07-28, Streamable HTTP, "Custom Headers from Tool Parameters").
+//!
+//! By default from the handler's own `tools/list`, answered for the same principal, since lists may differ by caller.
+//! What is learned is kept until the listing's `ttlMs` is over or a change of the tools is published, is refreshed by
+//! every `tools/list` served, and once more before a call is refused: a tool may have changed without a word.
+
+use std::collections::{HashMap, HashSet};
+use std::future::ready;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::Instant;
+
+use super::listing::{self, Listing, Page};
+use crate::changes::{Change, Changes, Listener};
+use crate::context::RequestContext;
+use crate::exchange::call::Call;
+use crate::exchange::{Failure, answering};
+use crate::handler::{Answering, ParameterSource};
+use crate::observer::Misuse;
+use crate::principal::Principal;
+use crate::protocol::names::method;
+use crate::protocol::parameter_headers::{ParameterFault, ParameterHeaders, any_parameter_header};
+use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::protocol::revision::Era;
+
+/// How long a listing is kept that does not say it itself.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Principals whose listings are kept; the one to expire first goes.
+const MOST_PRINCIPALS: usize = 1024;
+
+/// Tools whose bad annotations have been reported; past it none is reported again.
+const MOST_REPORTED: usize = 10_000;
+
+/// The annotations of all tools, by caller.
+#[derive(Debug, Default)]
+pub(super) struct ParameterSources {
+    /// Counts the published changes: a listing of an earlier count is stale.
+    changes: AtomicU64,
+    kept: Mutex<HashMap<Option<Principal>, Arc<Kept>>>,
+    reported: Mutex<HashSet<Box<str>>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    listing: Listing,
+    changes: u64,
+    until: Instant,
+}
+
+impl Listener for ParameterSources {
+    fn changed(&self, change: Change<'_>) {
+        if change == Change::Tools {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl ParameterSources {
+    pub(super) fn new(changes: &Changes) -> Arc<Self> {
+        let sources = Arc::new(Self::default());
+        let listener: Weak<dyn Listener> = Arc::<Self>::downgrade(&sources);
+        changes.listen(listener);
+        sources
+    }
+
+    /// The answer to a call: its parameter headers are checked first, and a listing is learned from.
+    pub(super) fn answering(self: &Arc<Self>, call: &Arc<Call>) -> Answering {
+        let sources = Arc::clone(self);
+        match (call.era(), call.message.method()) {
+            (Era::Modern, method::TOOLS_CALL) if call.server.capabilities.declares("tools") => {
+                match self.check(call) {
+                    Check::Passed => answering(call),
+                    Check::Failed(refusal) => Box::pin(ready(Err(Failure::Refused(refusal)))),
+                    Check::Unsettled => {
+                        let call = Arc::clone(call);
+                        Box::pin(async move {
+                            sources.settle(&call).await.map_err(Failure::Refused)?;
+                            answering(&call).await
+                        })
+                    }
+                }
+            }
+            (_, method::TOOLS_LIST) => {
+                let call = Arc::clone(call);
+                Box::pin(async move {
+                    let reply = answering(&call).await?;
+                    sources.learn(&call, reply.json());
+                    Ok(reply)
+                })
+            }
+            _ => answering(call),
+        }
+    }
+
+    /// Checks a call by what is known without asking.
+    fn check(&self, call: &Arc<Call>) -> Check {
+        let tool = call.message.name().unwrap_or_default();
+        let cx = RequestContext::new(Arc::clone(call));
+        match call.server.handler.parameter_headers(&tool, &cx) {
+            ParameterSource::Known(headers) => match judge(&headers, call) {
+                Ok(()) => Check::Passed,
+                Err(refusal) => Check::Failed(refusal),
+            },
+            ParameterSource::Listing => match self.fresh(call.principal.as_ref()) {
+                Some(kept) if kept.listing.judge(&tool, call).is_ok() => Check::Passed,
+                _ => Check::Unsettled,
+            },
+        }
+    }
+
+    /// Checks a call after asking for the tools anew.
+    async fn settle(&self, call: &Arc<Call>) -> Result<(), Refusal> {
+        let tool = call.message.name().unwrap_or_default();
+        if let Some(kept) = self.refresh(call).await {
+            return kept.listing.judge(&tool, call);
+        }
+        let last_good = self.kept().get(&call.principal).cloned();
+        match last_good {
+            Some(kept) => kept.listing.judge(&tool, call),
+            None if any_parameter_header(&call.http.headers) => {
+                Err(Refusal::new(RefusalKind::ListingFailed))
+            }
+            None => {
+                call.server.observer.misuse(&Misuse::ListingFailed {
+                    tool: tool.into_owned(),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks the handler for its tools. `None` where that fails.
+    async fn refresh(&self, call: &Arc<Call>) -> Option<Arc<Kept>> {
+        let changes = self.changes.load(Ordering::Relaxed);
+        let listed = AssertUnwindSafe(listing::ask(call))
+            .catch_unwind()
+            .await
+            .ok()??;
+        Some(self.keep(call, listed, changes))
+    }
+
+    /// Learns from a page that was served.
+    fn learn(&self, call: &Call, result: &[u8]) {
+        let Some(page) = Page::read(result) else {
+            return;
+        };
+        let changes = self.changes.load(Ordering::Relaxed);
+        if page.is_whole() && !listing::has_cursor(call) {
+            self.keep(call, Listing::of(page), changes);
+            return;
+        }
+        let known = self.kept().get(&call.principal).cloned();
+        if let Some(known) = known {
+            let listing = known.listing.with(page);
+            let kept = Kept {
+                listing,
+                changes: known.changes,
+                until: known.until,
+            };
+            self.put(call, kept);
+        }
+    }
+
+    fn keep(&self, call: &Call, listing: Listing, changes: u64) -> Arc<Kept> {
+        let until = Instant::now() + listing.time_to_live().unwrap_or(KEPT);
+        self.put(
+            call,
+            Kept {
+                listing,
+                changes,
+                until,
+            },
+        )
+    }
+
+    fn put(&self, call: &Call, new: Kept) -> Arc<Kept> {
+        self.report(call, &new.listing);
+        let new = Arc::new(new);
+        let mut kept = self.kept();
+        if kept.len() >= MOST_PRINCIPALS && !kept.contains_key(&call.principal) {
+            let first = kept
+                .iter()
+                .min_by_key(|(_, kept)| kept.until)
+                .map(|(principal, _)| principal.clone());
+            kept.retain(|principal, _| Some(principal) != first.as_ref());
+        }
+        kept.insert(call.principal.clone(), Arc::clone(&new));
+        new
+    }
+
+    /// Tells the application, once, of annotations that clients will take offence at.
+    fn report(&self, call: &Call, listing: &Listing) {
+        for (tool, headers) in listing.faulty() {
+            let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_news = reported.len() < MOST_REPORTED && reported.insert(tool.into());
+            drop(reported);
+            for fault in headers.faults().iter().filter(|_| is_news) {
+                let misuse = Misuse::BadAnnotation {
+                    tool: tool.to_owned(),
+                    fault: fault.to_string(),
+                };
+                call.server.observer.misuse(&misuse);
+            }
+        }
+    }
+
+    fn fresh(&self, principal: Option<&Principal>) -> Option<Arc<Kept>> {
+        let kept = self.kept().get(&principal.cloned()).cloned()?;
+        let is_fresh =
+            kept.changes == self.changes.load(Ordering::Relaxed) && Instant::now() < kept.until;
+        is_fresh.then_some(kept)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<Option<Principal>, Arc<Kept>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known of a call without asking.
+enum Check {
+    Passed,
+    Failed(Refusal),
+    /// Nothing fresh is known of its tool, or what is known speaks against it.
+    Unsettled,
+}
+
+/// Compares the headers of a call with its arguments.
+pub(super) fn judge(headers: &ParameterHeaders, call: &Call) -> Result<(), Refusal> {
+    headers
+        .check(&call.http.headers, call.message.arguments())
+        .map_err(|fault| match fault {
+            ParameterFault::DuplicateArgument => Refusal::because(
+                RefusalKind::Shape,
+                "A mirrored member of params.arguments came twice",
+            ),
+            ParameterFault::Header(fault) => Refusal::from(fault),
+        })
+}
