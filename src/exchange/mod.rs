@@ -97,7 +97,7 @@ impl Exchange {
         }
     }
 
-    fn finished(&self, finished: Finished) -> Answer {
+    fn decide(&self, finished: Finished) -> Answer {
         let Finished { status, frame, .. } = finished;
         if self.call.form != Form::SseOnly && self.call.queue.is_empty() {
             return Answer::Json(status, frame.json());
@@ -127,7 +127,7 @@ impl Future for Exchange {
         };
         if let Poll::Ready(finished) = Pin::new(drive).poll(cx) {
             self.drive = None;
-            return Poll::Ready(self.finished(finished));
+            return Poll::Ready(self.decide(finished));
         }
         if !self.must_stream(cx) {
             return Poll::Pending;

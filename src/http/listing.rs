@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::parameter_source::judge;
 use crate::exchange::answering;
@@ -135,6 +135,14 @@ pub(super) async fn ask(call: &Arc<Call>) -> Option<Listing> {
     None
 }
 
+#[derive(Serialize)]
+struct PageParams<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a String>,
+    #[serde(rename = "_meta")]
+    meta: Value,
+}
+
 /// A `tools/list` of our own, with all that the caller's request says of the caller.
 fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
     let capabilities: Option<&RawValue> = call
@@ -145,16 +153,14 @@ fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
         .message
         .client_info()
         .and_then(|json| serde_json::from_slice(json).ok());
-    let mut params = json!({
-        "_meta": {
+    let params = PageParams {
+        cursor,
+        meta: json!({
             (meta::PROTOCOL_VERSION): call.revision.as_str(),
             (meta::CLIENT_CAPABILITIES): capabilities,
             (meta::CLIENT_INFO): client_info,
-        },
-    });
-    if let Some(cursor) = cursor {
-        params["cursor"] = json!(cursor);
-    }
+        }),
+    };
     let request =
         json!({ "jsonrpc": "2.0", "id": 0, "method": method::TOOLS_LIST, "params": params });
     match envelope::read(Bytes::from(request.to_string()), Caps::default()) {

@@ -46,7 +46,7 @@ impl LogLevel {
 impl TryFrom<String> for LogLevel {
     type Error = &'static str;
 
-    fn try_from(word: String) -> Result<Self, Self::Error> {
+    fn try_from(word: String) -> Result<Self, &'static str> {
         let level = Self::ALL.into_iter().find(|(name, _)| *name == word);
         level.map(|(_, level)| level).ok_or("not a log level")
     }
