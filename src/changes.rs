@@ -105,8 +105,8 @@ mod tests {
         let (one, two) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
         let (weak_one, weak_two) = (Arc::downgrade(&one), Arc::downgrade(&two));
         changes.listen(weak_one);
-        changes.clone().listen(weak_two);
-        changes.clone().tools_list_changed();
+        changes.listen(weak_two);
+        Changes(Arc::clone(&changes.0)).tools_list_changed();
         drop(one);
         changes.resource_updated("a");
         assert_eq!(*two.0.lock().unwrap(), ["Tools", "Resource(\"a\")"]);
