@@ -3,54 +3,53 @@
 mod faults;
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
-use mcp_transport::{Era, Revision};
+use mcp_transport::{Era, Limits, Revision, StreamableHttpService, Transport};
 use serde_json::{Value, json};
 use tower::service_fn;
 
 use self::faults::{Fault, Id, LEGACY, MODERN, SHARED, part};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::Client;
+use crate::support::handler::Script;
 use crate::support::request::{Call, ID};
-use crate::support::server::{Body, Boxed};
+use crate::support::server::Body;
 
-/// The longest body the ladder's server takes, in bytes. Every right request here is shorter.
-pub const BODY_LIMIT: usize = 4096;
+/// The longest body the service takes, in bytes. The right request is shorter.
+const BODY_LIMIT: usize = 4096;
 
-/// The tool the right requests call. Its `inputSchema` gives `region`, a string, the annotation `x-mcp-header: Region`.
-pub const TOOL: &str = "echo";
+/// The tool the right requests call.
+const TOOL: &str = "echo";
 
+/// The header its argument `region` is mirrored into.
 const MCP_PARAM: &str = "mcp-param-region";
 
-/// Registers the ladder's row. `serve` makes the service under test: all revisions, bodies up to [`BODY_LIMIT`], a host
-/// list of `localhost` and `127.0.0.1` at any port, and the tool [`TOOL`]; draining already if it is told so.
-pub fn register<F, Fut>(wire: &mut Wire, serve: F)
-where
-    F: Fn(bool) -> Fut + Clone + Send + 'static,
-    Fut: Future<Output = Boxed> + 'static,
-{
-    let climb = |faults: fn(Revision) -> Vec<Broken>| {
-        let serve = serve.clone();
-        move |cx: Cx| {
-            let serve = serve.clone();
-            async move {
-                let (open, draining) = (cx.serve(serve(false).await).await, cx.serve(serve(true).await).await);
-                climb(cx.revision, &open, &draining, faults(cx.revision)).await;
-            }
-        }
-    };
-    wire.any("http/rungs", Carriers::Every, climb(singles));
-    wire.any("http/rungs/pairs", Carriers::Every, climb(pairs));
-}
-
-/// Registers what tries the ladder itself.
-pub fn register_checks(wire: &mut Wire) {
+pub fn register(wire: &mut Wire) {
     wire.harness("ladder-applies", Carriers::Clock, |_| async { every_fault_applies() });
     wire.harness("ladder-judges", Carriers::Every, judges);
+    wire.any("http/rungs", Carriers::Every, |cx| climb(cx, singles(cx.revision)));
+    wire.any("http/rungs/pairs", Carriers::Every, |cx| climb(cx, pairs(cx.revision)));
+}
+
+/// The service under test.
+async fn service(draining: bool) -> StreamableHttpService {
+    let region = json!({"type": "string", "x-mcp-header": "Region"});
+    let schema = json!({"type": "object", "properties": {"region": region}});
+    let service = StreamableHttpService::builder(Script::echo(json!([{"name": TOOL, "inputSchema": schema}])))
+        .limits(Limits::default().body_bytes(BODY_LIMIT))
+        .allow_host("localhost")
+        .allow_host("127.0.0.1")
+        .build()
+        .expect("a service");
+    if draining {
+        service.drain(Duration::ZERO).await;
+    }
+    service
 }
 
 /// The request that every fault here breaks.
@@ -145,13 +144,15 @@ impl Broken {
 
 /// Sends all of `requests`, once it is sure that the request they break is right. Fails with the list of those that
 /// were answered wrongly.
-async fn climb(revision: Revision, open: &Client, draining: &Client, requests: Vec<Broken>) {
-    let answer = open.send(right(revision)).await;
+async fn climb(cx: Cx, requests: Vec<Broken>) {
+    let open = cx.serve(service(false).await).await;
+    let draining = cx.serve(service(true).await).await;
+    let answer = open.send(right(cx.revision)).await;
     let status = answer.status;
     assert_eq!(status, StatusCode::OK, "the right request: {}", answer.text().await);
     let mut wrong = Vec::new();
     for request in requests {
-        let server = if request.needs_draining() { draining } else { open };
+        let server = if request.needs_draining() { &draining } else { &open };
         wrong.extend(request.judge(server).await.err());
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -19,6 +19,6 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut wire = Wire::default();
     support::check::register(&mut wire);
-    ladder::register_checks(&mut wire);
+    ladder::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod client;
+pub mod handler;
 pub mod request;
 pub mod server;
 pub mod sse;
