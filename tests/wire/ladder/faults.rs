@@ -146,7 +146,7 @@ pub const SHARED: &[Fault] = &[
     fault(6, "more-behind", part::SYNTAX, |call| call.edit(|body| [&body[..], b"]"].concat()), PARSE),
     fault(6, "not-utf8", part::SYNTAX, |call| call.edit(|body| [&body[..], b"\xff"].concat()), PARSE),
     fault(6, "nesting", part::SYNTAX | part::OBJECT, |call| call.set("/deep", nested(200)), PARSE),
-    fault(7, "no-object", part::BODY, |call| call.body = json!(42), NO_MESSAGE),
+    fault(7, "no-object", part::BODY, |call| call.body = json!("text"), NO_MESSAGE),
     fault(7, "jsonrpc-missing", part::JSONRPC, |call| call.remove("/jsonrpc"), SHAPE),
     fault(7, "jsonrpc-1", part::JSONRPC, |call| call.set("/jsonrpc", "1.0"), SHAPE),
     fault(7, "jsonrpc-number", part::JSONRPC, |call| call.set("/jsonrpc", 2), SHAPE),
