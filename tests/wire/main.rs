@@ -1,0 +1,24 @@
+//! The wire contract, seen from outside: every requirement of `ledger.txt` under every revision it speaks of, over
+//! HTTP/1.1, HTTP/2 and, where time matters, in process under a clock that only moves when all is quiet.
+//!
+//! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
+//! and `cargo test --test wire -- http/405` pick what they say.
+
+mod harness;
+mod ladder;
+mod ledger;
+#[allow(dead_code)] // a kit: what it offers is there before the test that needs it
+mod support;
+
+use std::process::ExitCode;
+
+use harness::Wire;
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut wire = Wire::default();
+    support::check::register(&mut wire);
+    ladder::register(&mut wire);
+    libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
+}

@@ -1,0 +1,92 @@
+//! A handler that does what the test says.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use mcp_transport::{Capabilities, McpError, McpHandler, Notification, Reply, Request, RequestContext, ServerInfo};
+use serde_json::{Value, json};
+
+type Answer = BoxFuture<'static, Result<Reply, McpError>>;
+
+/// A handler made of closures. Unless told otherwise it declares everything and answers nothing.
+#[derive(Clone)]
+pub struct Script {
+    capabilities: Capabilities,
+    instructions: Option<String>,
+    request: Arc<dyn Fn(Request, RequestContext) -> Answer + Send + Sync>,
+    notification: Arc<dyn Fn(Notification, RequestContext) -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+impl Script {
+    /// Answers every request that reaches the handler by `request`.
+    pub fn new<F, Fut>(request: F) -> Self
+    where
+        F: Fn(Request, RequestContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Reply, McpError>> + Send + 'static,
+    {
+        Self {
+            capabilities: Capabilities::new().tools().prompts().resources().completions().logging(),
+            instructions: None,
+            request: Arc::new(move |message, cx| Box::pin(request(message, cx))),
+            notification: Arc::new(|_, _| Box::pin(async {})),
+        }
+    }
+
+    /// Answers `tools/list` with `tools`, and every `tools/call` with its own params.
+    pub fn echo(tools: Value) -> Self {
+        Self::new(move |request, _| {
+            let answer = match request.method() {
+                "tools/list" => Reply::of(&json!({"tools": tools})),
+                "tools/call" => request
+                    .params::<Value>()
+                    .and_then(|params| Reply::of(&json!({"content": [{"type": "text", "text": params.to_string()}]}))),
+                _ => Err(McpError::method_not_found()),
+            };
+            async { answer }
+        })
+    }
+
+    /// Hears notifications by `notification`.
+    pub fn hearing<F, Fut>(mut self, notification: F) -> Self
+    where
+        F: Fn(Notification, RequestContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.notification = Arc::new(move |message, cx| Box::pin(notification(message, cx)));
+        self
+    }
+
+    /// Declares these instead of everything.
+    pub fn declaring(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Gives instructions.
+    pub fn instructing(mut self, instructions: &str) -> Self {
+        self.instructions = Some(instructions.to_owned());
+        self
+    }
+}
+
+impl McpHandler for Script {
+    fn server_info(&self) -> ServerInfo {
+        ServerInfo::new("wire", "1")
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.instructions.clone()
+    }
+
+    async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
+        (self.request)(request, cx).await
+    }
+
+    async fn notification(&self, notification: Notification, cx: RequestContext) {
+        (self.notification)(notification, cx).await;
+    }
+}

@@ -1,0 +1,8 @@
+//! What the tests are written with: a server, a client, right requests to break, and a handler that does as told.
+
+pub mod check;
+pub mod client;
+pub mod handler;
+pub mod request;
+pub mod server;
+pub mod sse;
