@@ -3,8 +3,7 @@
 //!     cargo run --example echo -- --http 127.0.0.1:8080
 
 use mcp_transport::{
-    Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo,
-    StreamableHttpService,
+    Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StreamableHttpService,
 };
 use serde::Deserialize;
 use serde_json::json;

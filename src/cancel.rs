@@ -32,9 +32,7 @@ pub(crate) struct Cancellation {
 impl Cancellation {
     /// Cancels, if nobody has. Wakes the waiters and the driver.
     pub(crate) fn cancel(&self, cause: CancelCause) {
-        let set =
-            self.cause
-                .compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire);
+        let set = self.cause.compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire);
         if set.is_ok() {
             self.waiters.notify_waiters();
             self.driver.wake();

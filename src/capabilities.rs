@@ -31,13 +31,7 @@ impl ServerInfo {
     /// let info = ServerInfo::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
     /// ```
     pub fn new(name: impl Into<Cow<'static, str>>, version: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            name: name.into(),
-            version: version.into(),
-            title: None,
-            description: None,
-            website_url: None,
-        }
+        Self { name: name.into(), version: version.into(), title: None, description: None, website_url: None }
     }
 
     /// A name for people to read (from 2025-06-18 on; older clients ignore it).
@@ -146,19 +140,13 @@ impl Capabilities {
 
     /// As a client of this era reads them.
     pub(crate) fn to_json(&self, era: Era) -> Value {
-        let mut all: Map<String, Value> = self
-            .core
-            .iter()
-            .map(|(name, settings)| ((*name).to_owned(), settings.clone()))
-            .collect();
+        let mut all: Map<String, Value> =
+            self.core.iter().map(|(name, settings)| ((*name).to_owned(), settings.clone())).collect();
         let extensions = match era {
             Era::Legacy => &self.legacy_extensions,
             Era::Modern => &self.extensions,
         };
-        for (name, members) in [
-            ("experimental", &self.experimental),
-            ("extensions", extensions),
-        ] {
+        for (name, members) in [("experimental", &self.experimental), ("extensions", extensions)] {
             if !members.is_empty() {
                 all.insert(name.to_owned(), Value::Object(members.clone()));
             }

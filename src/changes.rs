@@ -69,11 +69,7 @@ impl Changes {
     }
 
     fn publish(&self, change: Change<'_>) {
-        let listeners = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for listener in listeners.iter().filter_map(Weak::upgrade) {
             listener.changed(change);
         }

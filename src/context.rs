@@ -113,10 +113,7 @@ impl RequestContext {
         let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
             return;
         };
-        let params = ProgressParams {
-            progress_token: token,
-            progress: &progress,
-        };
+        let params = ProgressParams { progress_token: token, progress: &progress };
         if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
             self.0.send(frame).await;
         }
@@ -131,12 +128,7 @@ impl RequestContext {
     ///
     /// An internal error where `data` cannot be written as JSON.
     pub async fn log(&self, level: LogLevel, data: impl Serialize) -> Result<(), McpError> {
-        self.log_params(LogParams {
-            level,
-            logger: None,
-            data,
-        })
-        .await
+        self.log_params(LogParams { level, logger: None, data }).await
     }
 
     /// As [`log`](Self::log), with the name of the logger.
@@ -144,24 +136,13 @@ impl RequestContext {
     /// # Errors
     ///
     /// An internal error where `data` cannot be written as JSON.
-    pub async fn log_from(
-        &self,
-        logger: &str,
-        level: LogLevel,
-        data: impl Serialize,
-    ) -> Result<(), McpError> {
-        self.log_params(LogParams {
-            level,
-            logger: Some(logger),
-            data,
-        })
-        .await
+    pub async fn log_from(&self, logger: &str, level: LogLevel, data: impl Serialize) -> Result<(), McpError> {
+        self.log_params(LogParams { level, logger: Some(logger), data }).await
     }
 
     async fn log_params(&self, params: LogParams<'_, impl Serialize>) -> Result<(), McpError> {
         if self.0.wants_log(params.level) {
-            let frame =
-                Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
+            let frame = Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
             self.0.send(frame).await;
         }
         Ok(())
@@ -177,9 +158,7 @@ impl RequestContext {
     /// [`progress`](Self::progress), [`log`](Self::log), [`changes`](Self::changes).
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), McpError> {
         if let Some(instead) = own_way(method) {
-            return Err(McpError::internal(format!(
-                "{method} is not sent by notify: use {instead}"
-            )));
+            return Err(McpError::internal(format!("{method} is not sent by notify: use {instead}")));
         }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
         self.0.send(frame).await;
@@ -208,9 +187,7 @@ fn own_way(method: &str) -> Option<&'static str> {
         | "notifications/prompts/list_changed"
         | "notifications/resources/list_changed"
         | "notifications/resources/updated" => Some("Changes"),
-        method::CANCELLED | "notifications/subscriptions/acknowledged" => {
-            Some("nothing: the transport sends it")
-        }
+        method::CANCELLED | "notifications/subscriptions/acknowledged" => Some("nothing: the transport sends it"),
         _ => None,
     }
 }
@@ -236,10 +213,7 @@ impl fmt::Debug for RequestContext {
 pub struct Progress {
     #[serde(serialize_with = "shortest")]
     progress: f64,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "shortest_or_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shortest_or_none")]
     total: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Cow<'static, str>>,
@@ -249,11 +223,7 @@ impl Progress {
     /// This much is done, in any unit. It must rise from report to report; one that does not is dropped, and so is one
     /// that is no finite number.
     pub fn new(progress: f64) -> Self {
-        Self {
-            progress,
-            total: None,
-            message: None,
-        }
+        Self { progress, total: None, message: None }
     }
 
     /// Of this much, in the same unit. No finite number counts as unknown.
@@ -290,10 +260,7 @@ fn shortest<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, 
     }
 }
 
-fn shortest_or_none<S: serde::Serializer>(
-    number: &Option<f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn shortest_or_none<S: serde::Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match number {
         Some(number) => shortest(number, serializer),
         None => serializer.serialize_none(),
@@ -339,12 +306,7 @@ impl ClientCapabilities<'_> {
             return false;
         };
         let found = path.iter().try_fold(&root, |value, key| value.get(key));
-        found.is_some_and(|value| {
-            !matches!(
-                value,
-                serde_json::Value::Null | serde_json::Value::Bool(false)
-            )
-        })
+        found.is_some_and(|value| !matches!(value, serde_json::Value::Null | serde_json::Value::Bool(false)))
     }
 
     /// Reads them as a type of the application's own; `None` where there are none or they are something else.
@@ -355,8 +317,6 @@ impl ClientCapabilities<'_> {
 
 impl fmt::Debug for ClientCapabilities<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientCapabilities")
-            .field(&self.parse::<serde_json::Value>())
-            .finish()
+        f.debug_tuple("ClientCapabilities").field(&self.parse::<serde_json::Value>()).finish()
     }
 }

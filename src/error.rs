@@ -27,11 +27,7 @@ impl Error {
     /// A value of `setting` that cannot be.
     pub(crate) fn configuration(setting: &'static str, source: impl Into<BoxError>) -> Self {
         let kind = ErrorKind::Configuration;
-        Self {
-            kind,
-            setting,
-            source: source.into(),
-        }
+        Self { kind, setting, source: source.into() }
     }
 
     /// Returns its kind.

@@ -75,18 +75,10 @@ pub trait McpHandler: Send + Sync + 'static {
     /// # Errors
     ///
     /// What the client is to read. Answer methods you do not know with [`McpError::method_not_found`].
-    fn request(
-        &self,
-        request: Request,
-        cx: RequestContext,
-    ) -> impl Future<Output = Result<Reply, McpError>> + Send;
+    fn request(&self, request: Request, cx: RequestContext) -> impl Future<Output = Result<Reply, McpError>> + Send;
 
     /// Hears a notification. Default: ignores it.
-    fn notification(
-        &self,
-        notification: Notification,
-        cx: RequestContext,
-    ) -> impl Future<Output = ()> + Send {
+    fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
         let _ = (notification, cx);
         async {}
     }
@@ -126,19 +118,11 @@ impl<H: McpHandler> McpHandler for Arc<H> {
         (**self).instructions()
     }
 
-    fn request(
-        &self,
-        request: Request,
-        cx: RequestContext,
-    ) -> impl Future<Output = Result<Reply, McpError>> + Send {
+    fn request(&self, request: Request, cx: RequestContext) -> impl Future<Output = Result<Reply, McpError>> + Send {
         (**self).request(request, cx)
     }
 
-    fn notification(
-        &self,
-        notification: Notification,
-        cx: RequestContext,
-    ) -> impl Future<Output = ()> + Send {
+    fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
         (**self).notification(notification, cx)
     }
 
@@ -162,11 +146,7 @@ pub(crate) trait ErasedHandler: Send + Sync {
 
 impl<H: McpHandler> ErasedHandler for H {
     fn request(self: Arc<Self>, request: Request, cx: RequestContext) -> Answering {
-        Box::pin(async move {
-            McpHandler::request(&*self, request, cx)
-                .await
-                .map_err(Failure::Error)
-        })
+        Box::pin(async move { McpHandler::request(&*self, request, cx).await.map_err(Failure::Error) })
     }
 
     fn notification(self: Arc<Self>, notification: Notification, cx: RequestContext) -> Hearing {

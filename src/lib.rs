@@ -34,9 +34,7 @@ mod request;
 mod server;
 mod transport;
 
-pub use crate::http::{
-    ResponseBody, ResponseFuture, ServiceFuture, StreamableHttpBuilder, StreamableHttpService,
-};
+pub use crate::http::{ResponseBody, ResponseFuture, ServiceFuture, StreamableHttpBuilder, StreamableHttpService};
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;

@@ -120,9 +120,7 @@ impl Limits {
             return wrong("body_bytes must be at least 1 and below 4 GiB".to_owned());
         }
         if !(SMALLEST_QUEUE..=LARGEST_QUEUE).contains(&self.queue_bytes) {
-            return wrong(format!(
-                "queue_bytes must be {SMALLEST_QUEUE} to {LARGEST_QUEUE}"
-            ));
+            return wrong(format!("queue_bytes must be {SMALLEST_QUEUE} to {LARGEST_QUEUE}"));
         }
         if self.keep_alive.is_zero() {
             return wrong("keep_alive must not be zero".to_owned());

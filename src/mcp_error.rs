@@ -78,13 +78,8 @@ impl McpError {
         struct Data<T> {
             required_capabilities: T,
         }
-        Self::of(
-            Kind::MissingCapabilities,
-            "Missing required client capability",
-        )
-        .with_data(&Data {
-            required_capabilities: required,
-        })
+        Self::of(Kind::MissingCapabilities, "Missing required client capability")
+            .with_data(&Data { required_capabilities: required })
     }
 
     /// `-32603`: something failed inside the application. The client reads "Internal error" and nothing else; the
@@ -96,12 +91,7 @@ impl McpError {
     }
 
     fn of(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            message: message.into(),
-            data: None,
-            source: None,
-        }))
+        Self(Box::new(Inner { kind, message: message.into(), data: None, source: None }))
     }
 
     /// The same error with `error.data`. If `data` cannot be written as JSON, the result is an internal error that says
@@ -138,9 +128,7 @@ impl McpError {
             (Kind::ResourceNotFound, Era::Legacy) => HandlerCode::Leaves(code::RESOURCE_NOT_FOUND),
             (Kind::ResourceNotFound, Era::Modern) => HandlerCode::Leaves(code::INVALID_PARAMS),
             (Kind::MissingCapabilities, Era::Legacy) => HandlerCode::Leaves(code::INTERNAL_ERROR),
-            (Kind::MissingCapabilities, Era::Modern) => {
-                HandlerCode::Leaves(code::MISSING_CLIENT_CAPABILITY)
-            }
+            (Kind::MissingCapabilities, Era::Modern) => HandlerCode::Leaves(code::MISSING_CLIENT_CAPABILITY),
         }
     }
 

@@ -137,10 +137,7 @@ impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReservedErrorCode { code } => {
-                write!(
-                    f,
-                    "error code {code} is reserved for the protocol; choose one outside -32768 to -32000"
-                )
+                write!(f, "error code {code} is reserved for the protocol; choose one outside -32768 to -32000")
             }
             Self::InputNotAllowed { method } => {
                 write!(f, "a handler asked for input while answering {method}")
@@ -149,10 +146,7 @@ impl fmt::Display for Misuse {
                 write!(f, "x-mcp-header in tool {tool:?}: {fault}")
             }
             Self::ListingFailed { tool } => {
-                write!(
-                    f,
-                    "tools/list failed, so the headers of a call of {tool:?} were not checked"
-                )
+                write!(f, "tools/list failed, so the headers of a call of {tool:?} were not checked")
             }
         }
     }

@@ -91,10 +91,7 @@ impl Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.method())
-            .field("id", &self.id())
-            .finish_non_exhaustive()
+        f.debug_struct("Request").field("method", &self.method()).field("id", &self.id()).finish_non_exhaustive()
     }
 }
 
@@ -124,15 +121,10 @@ impl Notification {
 
 impl fmt::Debug for Notification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notification")
-            .field("method", &self.method())
-            .finish_non_exhaustive()
+        f.debug_struct("Notification").field("method", &self.method()).finish_non_exhaustive()
     }
 }
 
-fn read<'de, T: Deserialize<'de>>(
-    json: Option<&'de [u8]>,
-    otherwise: &'static str,
-) -> Result<T, McpError> {
+fn read<'de, T: Deserialize<'de>>(json: Option<&'de [u8]>, otherwise: &'static str) -> Result<T, McpError> {
     serde_json::from_slice(json.unwrap_or(b"{}")).map_err(|_| McpError::invalid_params(otherwise))
 }

@@ -65,9 +65,7 @@ impl Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("revisions", &self.revisions)
-            .finish_non_exhaustive()
+        f.debug_struct("Server").field("revisions", &self.revisions).finish_non_exhaustive()
     }
 }
 
@@ -101,10 +99,7 @@ impl ServerBuilder {
 
     pub(crate) fn build(self) -> Result<Server, Error> {
         if self.revisions.is_empty() {
-            return Err(Error::configuration(
-                "revisions",
-                "at least one must be served",
-            ));
+            return Err(Error::configuration("revisions", "at least one must be served"));
         }
         self.limits.check()?;
         Ok(self.assemble())
@@ -145,8 +140,6 @@ impl ServerBuilder {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder")
-            .field("revisions", &self.revisions)
-            .finish_non_exhaustive()
+        f.debug_struct("ServerBuilder").field("revisions", &self.revisions).finish_non_exhaustive()
     }
 }

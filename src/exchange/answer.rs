@@ -38,47 +38,31 @@ pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
             call.server.observer.panicked(&call.observed(), &message);
             internal(call)
         }
-        Outcome::Cancelled(cause) => Finished {
-            end: ExchangeEnd::Cancelled(cause),
-            ..internal(call)
-        },
+        Outcome::Cancelled(cause) => Finished { end: ExchangeEnd::Cancelled(cause), ..internal(call) },
     }
 }
 
 /// Only some methods of 2026-07-28 may answer that they need input first.
 fn check(call: &Call, reply: &Reply) -> Result<(), Misuse> {
     let allowed = call.era() == Era::Modern
-        && matches!(
-            call.message.method(),
-            method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ
-        );
+        && matches!(call.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
     if reply.result_type().as_deref() == Some("input_required") && !allowed {
-        return Err(Misuse::InputNotAllowed {
-            method: call.message.method().to_owned(),
-        });
+        return Err(Misuse::InputNotAllowed { method: call.message.method().to_owned() });
     }
     Ok(())
 }
 
 fn result(call: &Call, mut reply: Reply) -> Finished {
     if call.era() == Era::Modern {
-        reply.stamp(&Stamp {
-            server_info: call.server.stamped_info(),
-            cache: cache_rule(call),
-        });
+        reply.stamp(&Stamp { server_info: call.server.stamped_info(), cache: cache_rule(call) });
     }
-    Finished {
-        status: StatusCode::OK,
-        frame: reply.finish(call.id()),
-        end: ExchangeEnd::Result,
-    }
+    Finished { status: StatusCode::OK, frame: reply.finish(call.id()), end: ExchangeEnd::Result }
 }
 
 /// The results that say for how long they may be kept (2026-07-28, Caching). Fixed per method, so that all pages of a
 /// list agree.
 fn cache_rule(call: &Call) -> CacheRule {
-    let is_retry =
-        call.message.input_responses().is_some() || call.message.request_state().is_some();
+    let is_retry = call.message.input_responses().is_some() || call.message.request_state().is_some();
     match call.message.method() {
         // What a client's own answers went into is nobody else's, and not the resource itself.
         method::RESOURCES_READ if is_retry => CacheRule::Never,
@@ -98,19 +82,12 @@ fn handler_error(call: &Call, error: &McpError) -> Finished {
     }
     match error.code_for(call.era()) {
         HandlerCode::Reserved => {
-            call.server
-                .observer
-                .misuse(&Misuse::ReservedErrorCode { code: error.code() });
+            call.server.observer.misuse(&Misuse::ReservedErrorCode { code: error.code() });
             internal(call)
         }
         HandlerCode::Leaves(code) => Finished {
             status: status::of_error(call.era(), code),
-            frame: Frame::error(
-                Some(call.id()),
-                code,
-                error.message(),
-                error.data_for(call.era()),
-            ),
+            frame: Frame::error(Some(call.id()), code, error.message(), error.data_for(call.era())),
             end: ExchangeEnd::Error(code),
         },
     }
@@ -129,23 +106,13 @@ fn refused(call: &Call, refusal: Refusal) -> Finished {
 /// A refusal as a JSON-RPC error; without an `id` member where none could be read.
 pub(crate) fn refusal_frame(refusal: &Refusal) -> Frame {
     let id = refusal.id().map(|id| id.as_str().as_bytes());
-    Frame::error(
-        id,
-        refusal.kind().code(),
-        refusal.message(),
-        refusal.data().as_deref(),
-    )
+    Frame::error(id, refusal.kind().code(), refusal.message(), refusal.data().as_deref())
 }
 
 fn internal(call: &Call) -> Finished {
     Finished {
         status: status::of_error(call.era(), code::INTERNAL_ERROR),
-        frame: Frame::error(
-            Some(call.id()),
-            code::INTERNAL_ERROR,
-            "Internal error",
-            None,
-        ),
+        frame: Frame::error(Some(call.id()), code::INTERNAL_ERROR, "Internal error", None),
         end: ExchangeEnd::Error(code::INTERNAL_ERROR),
     }
 }

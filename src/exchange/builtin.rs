@@ -17,10 +17,7 @@ pub(crate) fn answer(call: &Call) -> Option<Result<Reply, McpError>> {
         (Era::Legacy, method::INITIALIZE) => Some(initialize(call)),
         (Era::Legacy, method::PING) => Some(Reply::empty()),
         (Era::Legacy, method::SET_LEVEL) => Some(set_level(call)),
-        (
-            Era::Legacy,
-            method::DISCOVER | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE,
-        )
+        (Era::Legacy, method::DISCOVER | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE)
         | (_, method::LISTEN) => Some(Err(McpError::method_not_found())),
         _ => None,
     }

@@ -95,12 +95,8 @@ impl Call {
 
     /// Notes a report of progress. Whether it rises above all earlier ones.
     pub(crate) fn progress_rises(&self, progress: f64) -> bool {
-        let rises = |last: u64| {
-            (progress.is_finite() && progress > f64::from_bits(last)).then(|| progress.to_bits())
-        };
-        self.progress
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rises)
-            .is_ok()
+        let rises = |last: u64| (progress.is_finite() && progress > f64::from_bits(last)).then(|| progress.to_bits());
+        self.progress.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rises).is_ok()
     }
 
     /// Whether the client is to see a log message of this level.
@@ -124,8 +120,6 @@ impl Call {
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
-            .field("observed", &self.observed())
-            .finish_non_exhaustive()
+        f.debug_struct("Call").field("observed", &self.observed()).finish_non_exhaustive()
     }
 }

@@ -38,14 +38,7 @@ impl Drive {
             let message = panic_message(&*panic);
             Box::pin(async move { Err(Failure::Panicked(message)) })
         });
-        Self {
-            work: Some(Work {
-                answering,
-                call: Arc::clone(call),
-                deadline: None,
-                ticket,
-            }),
-        }
+        Self { work: Some(Work { answering, call: Arc::clone(call), deadline: None, ticket }) }
     }
 }
 
@@ -73,9 +66,7 @@ impl Work {
         }
         match catch_unwind(AssertUnwindSafe(|| self.answering.as_mut().poll(cx))) {
             Err(panic) => {
-                return Poll::Ready(Outcome::Answered(Err(Failure::Panicked(panic_message(
-                    &*panic,
-                )))));
+                return Poll::Ready(Outcome::Answered(Err(Failure::Panicked(panic_message(&*panic)))));
             }
             Ok(Poll::Ready(answer)) => return Poll::Ready(Outcome::Answered(answer)),
             Ok(Poll::Pending) => {}
@@ -95,27 +86,16 @@ impl Work {
         let Some(deadline) = self.call.deadline else {
             return false;
         };
-        self.deadline
-            .get_or_insert_with(|| Box::pin(sleep_until(deadline)))
-            .as_mut()
-            .poll(cx)
-            .is_ready()
+        self.deadline.get_or_insert_with(|| Box::pin(sleep_until(deadline))).as_mut().poll(cx).is_ready()
     }
 
     /// Drops the handler's future and makes the answer. Dropping first: what it still holds is given back before the
     /// client hears of the end.
     fn end(self, outcome: Outcome) -> Finished {
-        let Self {
-            answering,
-            call,
-            ticket,
-            ..
-        } = self;
+        let Self { answering, call, ticket, .. } = self;
         drop_quietly(answering, &call);
         let finished = answer::finish(&call, outcome);
-        call.server
-            .observer
-            .exchange_ended(&call.observed(), finished.end);
+        call.server.observer.exchange_ended(&call.observed(), finished.end);
         drop(ticket);
         finished
     }
@@ -134,16 +114,11 @@ impl Drop for Drive {
 /// A destructor that panics is reported like any panic of the handler, and does not take the connection along.
 fn drop_quietly(answering: Answering, call: &Call) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(answering))) {
-        call.server
-            .observer
-            .panicked(&call.observed(), &panic_message(&*panic));
+        call.server.observer.panicked(&call.observed(), &panic_message(&*panic));
     }
 }
 
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic that carries no text").to_owned()
 }

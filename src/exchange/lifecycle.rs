@@ -37,10 +37,7 @@ impl Lifecycle {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            in_flight: self.in_flight.load(Ordering::Acquire),
-            streams: self.streams.load(Ordering::Acquire),
-        }
+        Counts { in_flight: self.in_flight.load(Ordering::Acquire), streams: self.streams.load(Ordering::Acquire) }
     }
 
     pub(crate) fn stream_opened(&self) {
@@ -79,12 +76,8 @@ impl Lifecycle {
         self.cut.store(true, Ordering::SeqCst);
         let mut cut = 0;
         for shard in &self.waiting {
-            let calls: Vec<_> = shard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .values()
-                .filter_map(Weak::upgrade)
-                .collect();
+            let calls: Vec<_> =
+                shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect();
             cut += calls.len();
             for call in calls {
                 call.cancellation.cancel(CancelCause::Drained);
@@ -94,8 +87,7 @@ impl Lifecycle {
     }
 
     fn shard(&self, number: u64) -> Option<&Mutex<HashMap<u64, Weak<Call>>>> {
-        self.waiting
-            .get(usize::try_from(number).unwrap_or_default() % SHARDS)
+        self.waiting.get(usize::try_from(number).unwrap_or_default() % SHARDS)
     }
 }
 
@@ -108,10 +100,7 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     pub(crate) fn take(call: Arc<Call>) -> Self {
-        call.server
-            .lifecycle
-            .in_flight
-            .fetch_add(1, Ordering::SeqCst);
+        call.server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
         Self { call, number: None }
     }
 
@@ -123,10 +112,7 @@ impl Ticket {
         let lifecycle = &self.call.server.lifecycle;
         let number = lifecycle.next.fetch_add(1, Ordering::Relaxed);
         if let Some(shard) = lifecycle.shard(number) {
-            shard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(number, Arc::downgrade(&self.call));
+            shard.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::downgrade(&self.call));
         }
         self.number = Some(number);
         if lifecycle.cut.load(Ordering::SeqCst) {
@@ -140,10 +126,7 @@ impl Drop for Ticket {
         let lifecycle = &self.call.server.lifecycle;
         if let Some(shard) = self.number.and_then(|number| lifecycle.shard(number)) {
             let number = self.number.unwrap_or_default();
-            shard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&number);
+            shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         }
         if lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 && lifecycle.is_draining() {
             lifecycle.idle.notify_waiters();

@@ -62,10 +62,7 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
     match builtin::answer(call) {
         Some(answer) => Box::pin(std::future::ready(answer.map_err(Failure::Error))),
         None => {
-            let (request, cx) = (
-                Request::new(Arc::clone(call)),
-                RequestContext::new(Arc::clone(call)),
-            );
+            let (request, cx) = (Request::new(Arc::clone(call)), RequestContext::new(Arc::clone(call)));
             Arc::clone(&call.server.handler).request(request, cx)
         }
     }
@@ -90,11 +87,7 @@ impl Exchange {
     /// Begins to answer a call with what `start` makes of it.
     pub(crate) fn start(call: Arc<Call>, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
         let drive = Drive::start(&call, start);
-        Self {
-            call,
-            drive: Some(drive),
-            commit: None,
-        }
+        Self { call, drive: Some(drive), commit: None }
     }
 
     fn decide(&self, finished: Finished) -> Answer {

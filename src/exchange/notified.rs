@@ -18,27 +18,17 @@ use crate::request::Notification;
 pub(crate) fn hear(call: Call, cx: &mut Context<'_>) {
     let call = Arc::new(call);
     let hook = catch_unwind(AssertUnwindSafe(|| {
-        let (notification, context) = (
-            Notification::new(Arc::clone(&call)),
-            RequestContext::new(Arc::clone(&call)),
-        );
+        let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
         Arc::clone(&call.server.handler).notification(notification, context)
     }));
     match hook {
         Ok(hook) => {
-            let mut heard = Heard {
-                ticket: Ticket::take(Arc::clone(&call)),
-                hook: Some(hook),
-                call,
-            };
+            let mut heard = Heard { ticket: Ticket::take(Arc::clone(&call)), hook: Some(hook), call };
             if Pin::new(&mut heard).poll(cx).is_pending() {
                 tokio::spawn(heard);
             }
         }
-        Err(panic) => call
-            .server
-            .observer
-            .panicked(&call.observed(), &panic_message(&*panic)),
+        Err(panic) => call.server.observer.panicked(&call.observed(), &panic_message(&*panic)),
     }
 }
 
@@ -66,18 +56,11 @@ impl Future for Heard {
                 }
             }
             Ok(Poll::Ready(())) => {}
-            Err(panic) => this
-                .call
-                .server
-                .observer
-                .panicked(&this.call.observed(), &panic_message(&*panic)),
+            Err(panic) => this.call.server.observer.panicked(&this.call.observed(), &panic_message(&*panic)),
         }
         let hook = this.hook.take();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(hook))) {
-            this.call
-                .server
-                .observer
-                .panicked(&this.call.observed(), &panic_message(&*panic));
+            this.call.server.observer.panicked(&this.call.observed(), &panic_message(&*panic));
         }
         Poll::Ready(())
     }

@@ -41,11 +41,7 @@ enum Phase {
 impl Queue {
     pub(crate) fn new(capacity: u32) -> Self {
         let room = Semaphore::new(usize::try_from(capacity).unwrap_or(Semaphore::MAX_PERMITS));
-        Self {
-            capacity,
-            room,
-            state: Mutex::default(),
-        }
+        Self { capacity, room, state: Mutex::default() }
     }
 
     /// Queues a message, waiting for room. A message to an ended queue is dropped.
@@ -84,9 +80,7 @@ impl Queue {
             drop(state);
             let cost = usize::try_from(self.cost(&message)).unwrap_or_default();
             // The answer took no permits, so it must give none back.
-            let used = usize::try_from(self.capacity)
-                .unwrap_or_default()
-                .saturating_sub(self.room.available_permits());
+            let used = usize::try_from(self.capacity).unwrap_or_default().saturating_sub(self.room.available_permits());
             self.room.add_permits(cost.min(used));
             return Poll::Ready(Some(message));
         }

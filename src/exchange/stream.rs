@@ -25,10 +25,7 @@ impl Stream {
     pub(crate) fn open(call: Arc<Call>) -> Self {
         call.server.lifecycle.stream_opened();
         call.server.observer.stream_opened(&call.observed());
-        Self {
-            call,
-            keep_alive: None,
-        }
+        Self { call, keep_alive: None }
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -50,9 +47,7 @@ impl Stream {
 
     fn poll_keep_alive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let interval = self.call.server.limits.keep_alive;
-        let timer = self
-            .keep_alive
-            .get_or_insert_with(|| Box::pin(sleep(jittered(interval))));
+        let timer = self.keep_alive.get_or_insert_with(|| Box::pin(sleep(jittered(interval))));
         if timer.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }

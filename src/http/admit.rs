@@ -39,10 +39,7 @@ pub(super) fn cors_origin(shared: &Shared, parts: &request::Parts) -> Option<Hea
     }
 }
 
-fn judge(
-    shared: &Shared,
-    parts: &request::Parts,
-) -> Result<Option<Response<ResponseBody>>, Refusal> {
+fn judge(shared: &Shared, parts: &request::Parts) -> Result<Option<Response<ResponseBody>>, Refusal> {
     if shared.server.lifecycle.is_draining() {
         return Err(Refusal::new(RefusalKind::Draining));
     }
@@ -58,14 +55,8 @@ fn judge(
 /// Opens the stream of a session. There is none to open yet: no session is ever minted.
 fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
-    if matches!(
-        Accepts::of(&parts.headers),
-        Accepts::JsonOnly | Accepts::Neither
-    ) {
-        return Err(Refusal::because(
-            RefusalKind::NotAcceptable,
-            "Accept must admit text/event-stream",
-        ));
+    if matches!(Accepts::of(&parts.headers), Accepts::JsonOnly | Accepts::Neither) {
+        return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
     }
     match Headers::read(&parts.headers, shared.gate.revisions)?.session {
         None => Err(Refusal::new(RefusalKind::NoStream)),

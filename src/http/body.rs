@@ -39,10 +39,7 @@ impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(body) => {
@@ -50,9 +47,7 @@ impl Body for ResponseBody {
                 self.0 = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(body))))
             }
-            Kind::Stream(stream) => stream
-                .poll_next(cx)
-                .map(|event| event.map(|event| Ok(Frame::data(event)))),
+            Kind::Stream(stream) => stream.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event)))),
         }
     }
 

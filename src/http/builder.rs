@@ -158,39 +158,23 @@ impl StreamableHttpBuilder {
     /// Where an origin or host cannot be one, a limit holds a value that cannot be, or no revision is served. The
     /// message names the setting.
     pub fn build(self) -> Result<StreamableHttpService, Error> {
-        let mut gate = Gate {
-            revisions: self.server.revisions,
-            ..Gate::default()
-        };
+        let mut gate = Gate { revisions: self.server.revisions, ..Gate::default() };
         gate.origins.loopback(self.loopback);
         for origin in &self.origins {
-            gate.origins
-                .add(origin)
-                .map_err(|error| Error::configuration("allow_origin", error))?;
+            gate.origins.add(origin).map_err(|error| Error::configuration("allow_origin", error))?;
         }
         for address in &self.own_addresses {
             gate.origins.add_address(*address);
         }
         for host in &self.hosts {
-            gate.hosts
-                .add(host)
-                .map_err(|error| Error::configuration("allow_host", error))?;
+            gate.hosts.add(host).map_err(|error| Error::configuration("allow_host", error))?;
         }
-        Ok(share(
-            self.server.build()?,
-            gate,
-            self.names,
-            self.principal,
-        ))
+        Ok(share(self.server.build()?, gate, self.names, self.principal))
     }
 
     /// As [`build`](Self::build), for a configuration nobody has touched.
     pub(super) fn assemble(self) -> StreamableHttpService {
-        let gate = Gate {
-            hosts: Hosts::default(),
-            origins: Origins::default(),
-            revisions: self.server.revisions,
-        };
+        let gate = Gate { hosts: Hosts::default(), origins: Origins::default(), revisions: self.server.revisions };
         share(self.server.assemble(), gate, self.names, self.principal)
     }
 }
@@ -202,13 +186,7 @@ fn share(
     principal: Option<Box<PrincipalOf>>,
 ) -> StreamableHttpService {
     let parameters = ParameterSources::new(&server.changes);
-    StreamableHttpService::from_shared(Shared {
-        server: Arc::new(server),
-        gate,
-        names,
-        parameters,
-        principal,
-    })
+    StreamableHttpService::from_shared(Shared { server: Arc::new(server), gate, names, parameters, principal })
 }
 
 impl fmt::Debug for StreamableHttpBuilder {

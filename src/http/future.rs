@@ -48,20 +48,10 @@ impl<B: Body<Data: Buf>> ResponseFuture<B> {
         let (parts, body) = request.into_parts();
         let origin = admit::cors_origin(&shared, &parts);
         let state = match admit::admit(&shared, &parts) {
-            Admitted::Post => State::Reading {
-                body,
-                reader: Reader::default(),
-                parts: Some(parts),
-            },
-            Admitted::Answered(response) => State::Ready {
-                response: Some(response),
-            },
+            Admitted::Post => State::Reading { body, reader: Reader::default(), parts: Some(parts) },
+            Admitted::Answered(response) => State::Ready { response: Some(response) },
         };
-        Self {
-            shared,
-            origin,
-            state,
-        }
+        Self { shared, origin, state }
     }
 }
 
@@ -77,33 +67,23 @@ impl<B: Body<Data: Buf>> Future for ResponseFuture<B> {
                     // Polled after its end.
                     None => return Poll::Pending,
                 },
-                StateProjection::Reading {
-                    body,
-                    reader,
-                    parts,
-                } => {
+                StateProjection::Reading { body, reader, parts } => {
                     let read = ready!(reader.poll(body, this.shared.server.limits.body_bytes, cx));
                     let Some(parts) = parts.take() else {
                         return Poll::Pending;
                     };
                     let posted = match read {
                         Ok(bytes) => post::post(this.shared, parts, bytes, cx),
-                        Err(kind) => {
-                            Posted::Answered(respond::refuse(this.shared, &Refusal::new(kind)))
-                        }
+                        Err(kind) => Posted::Answered(respond::refuse(this.shared, &Refusal::new(kind))),
                     };
                     match posted {
-                        Posted::Answered(response) => State::Ready {
-                            response: Some(response),
-                        },
+                        Posted::Answered(response) => State::Ready { response: Some(response) },
                         Posted::Exchange(exchange) => State::Answering { exchange },
                     }
                 }
                 StateProjection::Answering { exchange } => {
                     let answer = ready!(Pin::new(exchange).poll(cx));
-                    State::Ready {
-                        response: Some(respond::answer(answer)),
-                    }
+                    State::Ready { response: Some(respond::answer(answer)) }
                 }
             };
             this.state.set(next);

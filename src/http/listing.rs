@@ -40,10 +40,7 @@ impl Listing {
     }
 
     fn add(&mut self, page: Page<'_>) {
-        self.time_to_live = page
-            .ttl_ms
-            .filter(|ttl| *ttl > 0)
-            .map(Duration::from_millis);
+        self.time_to_live = page.ttl_ms.filter(|ttl| *ttl > 0).map(Duration::from_millis);
         for tool in page.tools {
             let headers = ParameterHeaders::of_schema(tool.input_schema);
             if headers.is_empty() && headers.faults().is_empty() {
@@ -61,18 +58,13 @@ impl Listing {
 
     /// The tools whose annotations are malformed.
     pub(super) fn faulty(&self) -> impl Iterator<Item = (&str, &ParameterHeaders)> {
-        let all = self
-            .annotated
-            .iter()
-            .map(|(tool, headers)| (&**tool, &**headers));
+        let all = self.annotated.iter().map(|(tool, headers)| (&**tool, &**headers));
         all.filter(|(_, headers)| !headers.faults().is_empty())
     }
 
     /// Compares a call of a tool with the tool's annotations.
     pub(super) fn judge(&self, tool: &str, call: &Call) -> Result<(), Refusal> {
-        self.annotated
-            .get(tool)
-            .map_or(Ok(()), |headers| judge(headers, call))
+        self.annotated.get(tool).map_or(Ok(()), |headers| judge(headers, call))
     }
 }
 
@@ -145,14 +137,9 @@ struct PageParams<'a> {
 
 /// A `tools/list` of our own, with all that the caller's request says of the caller.
 fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
-    let capabilities: Option<&RawValue> = call
-        .message
-        .client_capabilities()
-        .and_then(|json| serde_json::from_slice(json).ok());
-    let client_info: Option<&RawValue> = call
-        .message
-        .client_info()
-        .and_then(|json| serde_json::from_slice(json).ok());
+    let capabilities: Option<&RawValue> =
+        call.message.client_capabilities().and_then(|json| serde_json::from_slice(json).ok());
+    let client_info: Option<&RawValue> = call.message.client_info().and_then(|json| serde_json::from_slice(json).ok());
     let params = PageParams {
         cursor,
         meta: json!({
@@ -161,8 +148,7 @@ fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
             (meta::CLIENT_INFO): client_info,
         }),
     };
-    let request =
-        json!({ "jsonrpc": "2.0", "id": 0, "method": method::TOOLS_LIST, "params": params });
+    let request = json!({ "jsonrpc": "2.0", "id": 0, "method": method::TOOLS_LIST, "params": params });
     match envelope::read(Bytes::from(request.to_string()), Caps::default()) {
         Ok(Body::Message(message)) => Some(Arc::new(Call::new(
             Arc::clone(&call.server),

@@ -73,19 +73,17 @@ impl ParameterSources {
     pub(super) fn answering(self: &Arc<Self>, call: &Arc<Call>) -> Answering {
         let sources = Arc::clone(self);
         match (call.era(), call.message.method()) {
-            (Era::Modern, method::TOOLS_CALL) if call.server.capabilities.declares("tools") => {
-                match self.check(call) {
-                    Check::Passed => answering(call),
-                    Check::Failed(refusal) => Box::pin(ready(Err(Failure::Refused(refusal)))),
-                    Check::Unsettled => {
-                        let call = Arc::clone(call);
-                        Box::pin(async move {
-                            sources.settle(&call).await.map_err(Failure::Refused)?;
-                            answering(&call).await
-                        })
-                    }
+            (Era::Modern, method::TOOLS_CALL) if call.server.capabilities.declares("tools") => match self.check(call) {
+                Check::Passed => answering(call),
+                Check::Failed(refusal) => Box::pin(ready(Err(Failure::Refused(refusal)))),
+                Check::Unsettled => {
+                    let call = Arc::clone(call);
+                    Box::pin(async move {
+                        sources.settle(&call).await.map_err(Failure::Refused)?;
+                        answering(&call).await
+                    })
                 }
-            }
+            },
             (_, method::TOOLS_LIST) => {
                 let call = Arc::clone(call);
                 Box::pin(async move {
@@ -123,13 +121,9 @@ impl ParameterSources {
         let last_good = self.kept().get(&call.principal).cloned();
         match last_good {
             Some(kept) => kept.listing.judge(&tool, call),
-            None if any_parameter_header(&call.http.headers) => {
-                Err(Refusal::new(RefusalKind::ListingFailed))
-            }
+            None if any_parameter_header(&call.http.headers) => Err(Refusal::new(RefusalKind::ListingFailed)),
             None => {
-                call.server.observer.misuse(&Misuse::ListingFailed {
-                    tool: tool.into_owned(),
-                });
+                call.server.observer.misuse(&Misuse::ListingFailed { tool: tool.into_owned() });
                 Ok(())
             }
         }
@@ -138,10 +132,7 @@ impl ParameterSources {
     /// Asks the handler for its tools. `None` where that fails.
     async fn refresh(&self, call: &Arc<Call>) -> Option<Arc<Kept>> {
         let changes = self.changes.load(Ordering::Relaxed);
-        let listed = AssertUnwindSafe(listing::ask(call))
-            .catch_unwind()
-            .await
-            .ok()??;
+        let listed = AssertUnwindSafe(listing::ask(call)).catch_unwind().await.ok()??;
         Some(self.keep(call, listed, changes))
     }
 
@@ -158,25 +149,14 @@ impl ParameterSources {
         let known = self.kept().get(&call.principal).cloned();
         if let Some(known) = known {
             let listing = known.listing.with(page);
-            let kept = Kept {
-                listing,
-                changes: known.changes,
-                until: known.until,
-            };
+            let kept = Kept { listing, changes: known.changes, until: known.until };
             self.put(call, kept);
         }
     }
 
     fn keep(&self, call: &Call, listing: Listing, changes: u64) -> Arc<Kept> {
         let until = Instant::now() + listing.time_to_live().unwrap_or(KEPT);
-        self.put(
-            call,
-            Kept {
-                listing,
-                changes,
-                until,
-            },
-        )
+        self.put(call, Kept { listing, changes, until })
     }
 
     fn put(&self, call: &Call, new: Kept) -> Arc<Kept> {
@@ -184,10 +164,7 @@ impl ParameterSources {
         let new = Arc::new(new);
         let mut kept = self.kept();
         if kept.len() >= MOST_PRINCIPALS && !kept.contains_key(&call.principal) {
-            let first = kept
-                .iter()
-                .min_by_key(|(_, kept)| kept.until)
-                .map(|(principal, _)| principal.clone());
+            let first = kept.iter().min_by_key(|(_, kept)| kept.until).map(|(principal, _)| principal.clone());
             kept.retain(|principal, _| Some(principal) != first.as_ref());
         }
         kept.insert(call.principal.clone(), Arc::clone(&new));
@@ -201,10 +178,7 @@ impl ParameterSources {
             let is_news = reported.len() < MOST_REPORTED && reported.insert(tool.into());
             drop(reported);
             for fault in headers.faults().iter().filter(|_| is_news) {
-                let misuse = Misuse::BadAnnotation {
-                    tool: tool.to_owned(),
-                    fault: fault.to_string(),
-                };
+                let misuse = Misuse::BadAnnotation { tool: tool.to_owned(), fault: fault.to_string() };
                 call.server.observer.misuse(&misuse);
             }
         }
@@ -212,8 +186,7 @@ impl ParameterSources {
 
     fn fresh(&self, principal: Option<&Principal>) -> Option<Arc<Kept>> {
         let kept = self.kept().get(&principal.cloned()).cloned()?;
-        let is_fresh =
-            kept.changes == self.changes.load(Ordering::Relaxed) && Instant::now() < kept.until;
+        let is_fresh = kept.changes == self.changes.load(Ordering::Relaxed) && Instant::now() < kept.until;
         is_fresh.then_some(kept)
     }
 
@@ -232,13 +205,10 @@ enum Check {
 
 /// Compares the headers of a call with its arguments.
 pub(super) fn judge(headers: &ParameterHeaders, call: &Call) -> Result<(), Refusal> {
-    headers
-        .check(&call.http.headers, call.message.arguments())
-        .map_err(|fault| match fault {
-            ParameterFault::DuplicateArgument => Refusal::because(
-                RefusalKind::Shape,
-                "A mirrored member of params.arguments came twice",
-            ),
-            ParameterFault::Header(fault) => Refusal::from(fault),
-        })
+    headers.check(&call.http.headers, call.message.arguments()).map_err(|fault| match fault {
+        ParameterFault::DuplicateArgument => {
+            Refusal::because(RefusalKind::Shape, "A mirrored member of params.arguments came twice")
+        }
+        ParameterFault::Header(fault) => Refusal::from(fault),
+    })
 }

@@ -36,12 +36,7 @@ struct Admitted {
 }
 
 /// Judges a body and sets to work what it asks.
-pub(super) fn post(
-    shared: &Arc<Shared>,
-    parts: request::Parts,
-    bytes: Bytes,
-    cx: &mut Context<'_>,
-) -> Posted {
+pub(super) fn post(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Posted {
     match judge(shared, &parts, bytes) {
         Ok(admitted) => take(shared, parts, admitted, cx),
         Err(refusal) => Posted::Answered(respond::refuse(shared, &refusal)),
@@ -49,18 +44,13 @@ pub(super) fn post(
 }
 
 fn judge(shared: &Shared, parts: &request::Parts, bytes: Bytes) -> Result<Admitted, Refusal> {
-    let caps = Caps {
-        nesting: shared.server.limits.nesting,
-        ..Caps::default()
-    };
+    let caps = Caps { nesting: shared.server.limits.nesting, ..Caps::default() };
     let body = envelope::read(bytes, caps)?;
     let served = shared.gate.revisions;
     match classify::era(&parts.headers, classify::claims(&body)) {
         Era::Modern => {
             let modern::Admitted { revision, message } =
-                modern::judge(&parts.headers, body, served, |method| {
-                    shared.name_source(method)
-                })?;
+                modern::judge(&parts.headers, body, served, |method| shared.name_source(method))?;
             Ok(Admitted { message, revision })
         }
         Era::Legacy if served.serves(Era::Legacy) => judge_legacy(shared, parts, body),
@@ -77,11 +67,7 @@ fn judge_legacy(shared: &Shared, parts: &request::Parts, body: Body) -> Result<A
     judge_legacy_message(shared, parts, body).map_err(|refusal| refusal.with_id(id))
 }
 
-fn judge_legacy_message(
-    shared: &Shared,
-    parts: &request::Parts,
-    body: Body,
-) -> Result<Admitted, Refusal> {
+fn judge_legacy_message(shared: &Shared, parts: &request::Parts, body: Body) -> Result<Admitted, Refusal> {
     let served = shared.gate.revisions;
     let headers = Headers::read(&parts.headers, served)?;
     if headers.session.is_some() {
@@ -94,43 +80,23 @@ fn judge_legacy_message(
         Kind::Response => return Err(Refusal::new(RefusalKind::UnexpectedResponse)),
         Kind::Request if message.method() == method::INITIALIZE => {
             let asked = InitializeParams::read(message.params());
-            let asked = asked
-                .map(|params| params.protocol_version)
-                .unwrap_or_default();
-            legacy::negotiate(&asked, served)
-                .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?
+            let asked = asked.map(|params| params.protocol_version).unwrap_or_default();
+            legacy::negotiate(&asked, served).ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?
         }
         Kind::Request | Kind::Notification => legacy::sessionless(headers.version, served)?,
     };
     Ok(Admitted { message, revision })
 }
 
-fn take(
-    shared: &Arc<Shared>,
-    parts: request::Parts,
-    admitted: Admitted,
-    cx: &mut Context<'_>,
-) -> Posted {
+fn take(shared: &Arc<Shared>, parts: request::Parts, admitted: Admitted, cx: &mut Context<'_>) -> Posted {
     let Admitted { message, revision } = admitted;
     let form = Form::of(Accepts::of(&parts.headers));
-    let principal = shared
-        .principal
-        .as_ref()
-        .and_then(|principal| principal(&parts));
+    let principal = shared.principal.as_ref().and_then(|principal| principal(&parts));
     let kind = message.kind;
-    let call = Call::new(
-        Arc::clone(&shared.server),
-        message,
-        revision,
-        parts,
-        principal,
-        form,
-    );
+    let call = Call::new(Arc::clone(&shared.server), message, revision, parts, principal, form);
     if kind == Kind::Notification {
         exchange::hear(call, cx);
         return Posted::Answered(respond::empty(StatusCode::ACCEPTED));
     }
-    Posted::Exchange(Exchange::start(Arc::new(call), |call| {
-        shared.parameters.answering(call)
-    }))
+    Posted::Exchange(Exchange::start(Arc::new(call), |call| shared.parameters.answering(call)))
 }

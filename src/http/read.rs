@@ -32,9 +32,7 @@ impl Reader {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Bytes, RefusalKind>> {
         // One that says beforehand that it is too long is not read at all.
-        if usize::try_from(body.size_hint().lower())
-            .map_or(true, |least| self.len().saturating_add(least) > limit)
-        {
+        if usize::try_from(body.size_hint().lower()).map_or(true, |least| self.len().saturating_add(least) > limit) {
             return Poll::Ready(Err(RefusalKind::BodyTooLarge));
         }
         while !body.is_end_stream() {

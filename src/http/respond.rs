@@ -20,15 +20,10 @@ pub(super) fn refuse(shared: &Shared, refusal: &Refusal) -> Response<ResponseBod
     let mut response = json(kind.status(), refusal_frame(refusal).json());
     match kind {
         RefusalKind::MethodNotAllowed | RefusalKind::NoStream => {
-            response.headers_mut().insert(
-                ALLOW,
-                HeaderValue::from_static(shared.gate.allowed_methods()),
-            );
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(shared.gate.allowed_methods()));
         }
         RefusalKind::NotInThisEra => {
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("POST"));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
         _ if kind.status() == StatusCode::SERVICE_UNAVAILABLE => {
             response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
@@ -48,10 +43,7 @@ pub(super) fn answer(answer: Answer) -> Response<ResponseBody> {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             // Proxies that buffer would hold events back.
-            headers.insert(
-                HeaderName::from_static("x-accel-buffering"),
-                HeaderValue::from_static("no"),
-            );
+            headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
             response
         }
     }
@@ -67,8 +59,6 @@ pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
 fn json(status: StatusCode, body: Bytes) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::full(body));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

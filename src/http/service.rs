@@ -87,9 +87,7 @@ impl StreamableHttpService {
     }
 
     pub(super) fn from_shared(shared: Shared) -> Self {
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Answers one request.
@@ -145,8 +143,6 @@ impl Transport for StreamableHttpService {
 
 impl fmt::Debug for StreamableHttpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamableHttpService")
-            .field("server", &self.shared.server)
-            .finish_non_exhaustive()
+        f.debug_struct("StreamableHttpService").field("server", &self.shared.server).finish_non_exhaustive()
     }
 }

@@ -17,10 +17,7 @@ pub(crate) enum Accepts {
 }
 
 /// How the protocol's clients write that they take both.
-const USUAL: [&str; 2] = [
-    "application/json, text/event-stream",
-    "text/event-stream, application/json",
-];
+const USUAL: [&str; 2] = ["application/json, text/event-stream", "text/event-stream, application/json"];
 
 impl Accepts {
     /// Reads all `Accept` lines together, by RFC 9110, section 12.5.1.
@@ -72,11 +69,7 @@ pub(crate) fn content_type_is_json(headers: &HeaderMap) -> bool {
     };
     split_unquoted(media_type, b';')
         .next()
-        .is_some_and(|essence| {
-            essence
-                .trim_ascii()
-                .eq_ignore_ascii_case(b"application/json")
-        })
+        .is_some_and(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }
 
 /// One element of `Accept`.
@@ -164,18 +157,12 @@ mod tests {
     use super::*;
 
     fn lines(name: &HeaderName, values: &[&[u8]]) -> HeaderMap {
-        values
-            .iter()
-            .map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap()))
-            .collect()
+        values.iter().map(|value| (name.clone(), HeaderValue::from_bytes(value).unwrap())).collect()
     }
 
     #[track_caller]
     fn assert_accepts(values: &[&[u8]], expected: Accepts) {
-        let shown: Vec<_> = values
-            .iter()
-            .map(|value| value.escape_ascii().to_string())
-            .collect();
+        let shown: Vec<_> = values.iter().map(|value| value.escape_ascii().to_string()).collect();
         assert_eq!(Accepts::of(&lines(&ACCEPT, values)), expected, "{shown:?}");
     }
 
@@ -189,14 +176,8 @@ mod tests {
             ("application/json", JsonOnly),
             ("text/event-stream", SseOnly),
             ("*/*", Either),
-            (
-                "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
-                Either,
-            ),
-            (
-                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-                Either,
-            ),
+            ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", Either),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Either),
             ("application/json, text/plain, */*", Either),
             // Ranges.
             ("application/*", JsonOnly),
@@ -217,10 +198,7 @@ mod tests {
             ("text/*;q=0, */*", JsonOnly),
             ("text/*;q=0, text/event-stream", SseOnly),
             ("text/event-stream;q=0, text/*", Neither),
-            (
-                "application/*;q=0, application/json;q=0.5, */*;q=0",
-                JsonOnly,
-            ),
+            ("application/*;q=0, application/json;q=0.5, */*;q=0", JsonOnly),
             ("application/json;q=0, application/json", JsonOnly),
             ("application/json, application/json;q=0", JsonOnly),
             ("application/json;q=1.000", JsonOnly),
@@ -245,21 +223,12 @@ mod tests {
             ("application/json;q=0.0.1, text/event-stream", SseOnly),
             ("application/json;q=-1, text/event-stream", SseOnly),
             ("application/json;q=\"1\", text/event-stream", SseOnly),
-            (
-                "json, /, application/, /json, */json, *, text/event-stream",
-                SseOnly,
-            ),
+            ("json, /, application/, /json, */json, *, text/event-stream", SseOnly),
             (" ,, application/json ,\t, ", JsonOnly),
             ("application/json text/event-stream", Neither),
             ("application /json", Neither),
-            (
-                "application/json2, application/jso, text/event-streams",
-                Neither,
-            ),
-            (
-                "application/json-patch+json, application/problem+json",
-                Neither,
-            ),
+            ("application/json2, application/jso, text/event-streams", Neither),
+            ("application/json-patch+json, application/problem+json", Neither),
             // Nothing named, nothing taken.
             ("", Neither),
             (" ", Neither),
@@ -275,20 +244,8 @@ mod tests {
         assert_accepts(&[], Either);
         assert_accepts(&[b"application/json", b"text/event-stream"], Either);
         assert_accepts(&[b"", b"text/event-stream"], SseOnly);
-        assert_accepts(
-            &[
-                b"application/json, text/event-stream",
-                b"application/json;q=0, */*;q=0",
-            ],
-            Either,
-        );
-        assert_accepts(
-            &[
-                b"application/json;q=0, */*;q=0",
-                b"application/json, text/event-stream",
-            ],
-            Either,
-        );
+        assert_accepts(&[b"application/json, text/event-stream", b"application/json;q=0, */*;q=0"], Either);
+        assert_accepts(&[b"application/json;q=0, */*;q=0", b"application/json, text/event-stream"], Either);
         assert_accepts(&[b"*/*", b"text/event-stream;q=0"], JsonOnly);
         assert_accepts(&[b"text/event-stream;q=0", b"*/*"], JsonOnly);
         // A quote left open ends with its line.
@@ -297,10 +254,7 @@ mod tests {
 
     #[test]
     fn hostile_bytes_and_lengths() {
-        assert_accepts(
-            &[b"application/json;a=\"\xff\xfe\", text/event-stream"],
-            Either,
-        );
+        assert_accepts(&[b"application/json;a=\"\xff\xfe\", text/event-stream"], Either);
         assert_accepts(&[b"application/json\xa0, text/event-stream"], SseOnly);
         assert_accepts(&[b"\xff, \xc3\xa9/*, application/json"], JsonOnly);
         assert_accepts(&[&b"a/b,".repeat(50_000)], Neither);
@@ -309,10 +263,7 @@ mod tests {
         last.extend_from_slice(b"text/event-stream");
         assert_accepts(&[&last], SseOnly);
         assert_accepts(&vec![&b"*/*;q=0"[..]; 10_000], Neither);
-        assert_accepts(
-            &[format!("application/json;q={}", "0".repeat(50_000)).as_bytes()],
-            Neither,
-        );
+        assert_accepts(&[format!("application/json;q={}", "0".repeat(50_000)).as_bytes()], Neither);
     }
 
     #[test]
@@ -352,11 +303,7 @@ mod tests {
             (&[b"text/plain", b"application/json"], false),
             (&[b"application/json", b"application/json"], false),
         ] {
-            assert_eq!(
-                content_type_is_json(&lines(&CONTENT_TYPE, values)),
-                expected,
-                "{values:?}"
-            );
+            assert_eq!(content_type_is_json(&lines(&CONTENT_TYPE, values)), expected, "{values:?}");
         }
     }
 }

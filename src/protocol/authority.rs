@@ -32,10 +32,7 @@ impl<'a> Authority<'a> {
                     "" => None,
                     after => Some(after.strip_prefix(':').ok_or(Fault::Host)?),
                 };
-                (
-                    Host::Address(IpAddr::V6(address.parse().map_err(|_| Fault::Host)?)),
-                    port,
-                )
+                (Host::Address(IpAddr::V6(address.parse().map_err(|_| Fault::Host)?)), port)
             }
             None => match text.split_once(':') {
                 Some((host, port)) => (Host::parse(host)?, Some(port)),
@@ -51,10 +48,7 @@ impl<'a> Authority<'a> {
             Host::Address(address) => Host::Address(address),
             Host::Name(name) => Host::Name(name.into_owned()),
         };
-        Authority {
-            host,
-            port: self.port,
-        }
+        Authority { host, port: self.port }
     }
 }
 
@@ -72,16 +66,9 @@ impl<'a> Host<'a> {
             return Ok(Self::Address(IpAddr::V4(address)));
         }
         let label = |label: &str| {
-            !label.is_empty()
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+            !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         };
-        if text.split('.').all(label) {
-            Ok(Self::Name(Caseless::from(text)))
-        } else {
-            Err(Fault::Host)
-        }
+        if text.split('.').all(label) { Ok(Self::Name(Caseless::from(text))) } else { Err(Fault::Host) }
     }
 
     /// Whether this is `localhost`, `127.0.0.1` or `[::1]`.
@@ -89,9 +76,7 @@ impl<'a> Host<'a> {
     /// Only these three: `127.0.0.2` may be another's, and not every resolver keeps `*.localhost` on this machine.
     pub(super) fn is_loopback(&self) -> bool {
         match self {
-            Self::Address(address) => {
-                *address == Ipv4Addr::LOCALHOST || *address == Ipv6Addr::LOCALHOST
-            }
+            Self::Address(address) => *address == Ipv4Addr::LOCALHOST || *address == Ipv6Addr::LOCALHOST,
             Self::Name(name) => name.is("localhost"),
         }
     }
@@ -159,57 +144,25 @@ mod tests {
     fn what_a_browser_writes_is_read() {
         for (text, host, port) in [
             ("example.com", Host::Name("example.com".into()), None),
-            (
-                "EXAMPLE.com:8080",
-                Host::Name("example.COM".into()),
-                Some(8080),
-            ),
-            (
-                "xn--bcher-kva.example:65535",
-                Host::Name("xn--bcher-kva.example".into()),
-                Some(65535),
-            ),
+            ("EXAMPLE.com:8080", Host::Name("example.COM".into()), Some(8080)),
+            ("xn--bcher-kva.example:65535", Host::Name("xn--bcher-kva.example".into()), Some(65535)),
             ("my_host-1", Host::Name("my_host-1".into()), None),
             ("192.0.2.1:1", Host::Address([192, 0, 2, 1].into()), Some(1)),
             ("[::1]", Host::Address(Ipv6Addr::LOCALHOST.into()), None),
-            (
-                "[0:0:0:0:0:0:0:1]:80",
-                Host::Address(Ipv6Addr::LOCALHOST.into()),
-                Some(80),
-            ),
-            (
-                "[2001:DB8::a]",
-                Host::Address("2001:db8::A".parse().unwrap()),
-                None,
-            ),
+            ("[0:0:0:0:0:0:0:1]:80", Host::Address(Ipv6Addr::LOCALHOST.into()), Some(80)),
+            ("[2001:DB8::a]", Host::Address("2001:db8::A".parse().unwrap()), None),
         ] {
-            assert_eq!(
-                Authority::parse(text),
-                Ok(Authority { host, port }),
-                "{text}"
-            );
+            assert_eq!(Authority::parse(text), Ok(Authority { host, port }), "{text}");
         }
     }
 
     #[test]
     fn everything_else_is_a_fault() {
         for (fault, texts) in [
-            (
-                Fault::Path,
-                &["a/", "a/b", "a?b", "a#b", r"a\b", "a:80/", "/"][..],
-            ),
-            (
-                Fault::UserInfo,
-                &["u@a", "u:p@a", "@a", "localhost@evil.test"],
-            ),
+            (Fault::Path, &["a/", "a/b", "a?b", "a#b", r"a\b", "a:80/", "/"][..]),
+            (Fault::UserInfo, &["u@a", "u:p@a", "@a", "localhost@evil.test"]),
             (Fault::Wildcard, &["*", "*.a", "a:*"]),
-            (
-                Fault::Port,
-                &[
-                    "a:", "a:0", "a:080", "a:+80", "a:-1", "a:65536", "a:80:80", "a: 80", "a:٣",
-                    "[::1]:",
-                ],
-            ),
+            (Fault::Port, &["a:", "a:0", "a:080", "a:+80", "a:-1", "a:65536", "a:80:80", "a: 80", "a:٣", "[::1]:"]),
             (
                 Fault::Host,
                 &[
@@ -270,11 +223,7 @@ mod tests {
             ("localhost.evil.test", false),
             ("localhost-", false),
         ] {
-            assert_eq!(
-                Authority::parse(text).unwrap().host.is_loopback(),
-                loopback,
-                "{text}"
-            );
+            assert_eq!(Authority::parse(text).unwrap().host.is_loopback(), loopback, "{text}");
         }
     }
 }

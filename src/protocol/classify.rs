@@ -30,8 +30,7 @@ const FIRST_MODERN: &[u8] = b"2026-07-28";
 /// ```
 pub fn classify(method: &Method, headers: &HeaderMap, body: &[u8]) -> Era {
     let claimed = *method == Method::POST
-        && envelope::read(bytes::Bytes::copy_from_slice(body), Caps::default())
-            .is_ok_and(|body| claims(&body));
+        && envelope::read(bytes::Bytes::copy_from_slice(body), Caps::default()).is_ok_and(|body| claims(&body));
     era(headers, claimed)
 }
 
@@ -45,16 +44,7 @@ pub(crate) fn claims(body: &Body) -> bool {
 
 /// The rule itself.
 pub(crate) fn era(headers: &HeaderMap, claimed: bool) -> Era {
-    if claimed
-        || headers
-            .get_all(header::PROTOCOL_VERSION)
-            .iter()
-            .any(is_modern)
-    {
-        Era::Modern
-    } else {
-        Era::Legacy
-    }
+    if claimed || headers.get_all(header::PROTOCOL_VERSION).iter().any(is_modern) { Era::Modern } else { Era::Legacy }
 }
 
 fn is_modern(version: &HeaderValue) -> bool {
@@ -67,9 +57,7 @@ fn is_date(text: &[u8]) -> bool {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else {
         return false;
     };
-    let digits = [y1, y2, y3, y4, m1, m2, d1, d2]
-        .iter()
-        .all(u8::is_ascii_digit);
+    let digits = [y1, y2, y3, y4, m1, m2, d1, d2].iter().all(u8::is_ascii_digit);
     digits && (*b"01"..=*b"12").contains(&[m1, m2]) && (*b"01"..=*b"31").contains(&[d1, d2])
 }
 
@@ -78,21 +66,12 @@ mod tests {
     use super::*;
 
     fn with_version(version: &str) -> HeaderMap {
-        HeaderMap::from_iter([(
-            header::PROTOCOL_VERSION,
-            HeaderValue::from_str(version).unwrap(),
-        )])
+        HeaderMap::from_iter([(header::PROTOCOL_VERSION, HeaderValue::from_str(version).unwrap())])
     }
 
     #[test]
     fn only_a_date_from_the_first_modern_one_on_is_modern() {
-        for version in [
-            "2026-07-28",
-            " 2026-07-28 ",
-            "2026-12-31",
-            "2027-01-01",
-            "9999-12-31",
-        ] {
+        for version in ["2026-07-28", " 2026-07-28 ", "2026-12-31", "2027-01-01", "9999-12-31"] {
             assert_eq!(era(&with_version(version), false), Era::Modern, "{version}");
         }
         for version in [
@@ -122,22 +101,10 @@ mod tests {
             let one = format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":{claim}}}}}}}"#
             );
-            assert_eq!(
-                classify(&Method::POST, &HeaderMap::new(), one.as_bytes()),
-                Era::Modern,
-                "{claim}"
-            );
+            assert_eq!(classify(&Method::POST, &HeaderMap::new(), one.as_bytes()), Era::Modern, "{claim}");
             let batch = format!(r#"[{{"jsonrpc":"2.0","id":2,"method":"x"}},{one}]"#);
-            assert_eq!(
-                classify(&Method::POST, &HeaderMap::new(), batch.as_bytes()),
-                Era::Modern,
-                "{claim}"
-            );
-            assert_eq!(
-                classify(&Method::GET, &HeaderMap::new(), one.as_bytes()),
-                Era::Legacy,
-                "a GET has no body"
-            );
+            assert_eq!(classify(&Method::POST, &HeaderMap::new(), batch.as_bytes()), Era::Modern, "{claim}");
+            assert_eq!(classify(&Method::GET, &HeaderMap::new(), one.as_bytes()), Era::Legacy, "a GET has no body");
         }
     }
 }

@@ -4,9 +4,9 @@
 //! cookie that the browser adds by itself is how one site acts in the name of another.
 
 use http::header::{
-    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_HEADERS, AUTHORIZATION, CONTENT_TYPE, VARY,
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, AUTHORIZATION, CONTENT_TYPE,
+    VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -28,8 +28,7 @@ const ALLOWED: [HeaderName; 8] = [
 const ALLOWED_LEN: usize = 4096;
 
 /// What a page may read besides the body: the session it was given, how to authorize, and when to come back.
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
+const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
 
 /// Two hours, in seconds: the most Chromium keeps. Longer answers would do no harm, as every request is judged anew.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
@@ -37,11 +36,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 /// The headers of the 204 answer to an OPTIONS request.
 ///
 /// `origin` is an allowed one, or `None` where the request has none; `methods` are those served, as in `Allow`.
-pub(crate) fn preflight(
-    request: &HeaderMap,
-    origin: Option<&HeaderValue>,
-    methods: HeaderValue,
-) -> HeaderMap {
+pub(crate) fn preflight(request: &HeaderMap, origin: Option<&HeaderValue>, methods: HeaderValue) -> HeaderMap {
     let mut answer = HeaderMap::new();
     if let Some(origin) = origin {
         answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -53,9 +48,7 @@ pub(crate) fn preflight(
     answer.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     answer.insert(
         VARY,
-        HeaderValue::from_static(
-            "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
-        ),
+        HeaderValue::from_static("Origin, Access-Control-Request-Method, Access-Control-Request-Headers"),
     );
     answer
 }
@@ -84,17 +77,11 @@ fn allowed_headers(request: &HeaderMap) -> Option<HeaderValue> {
         allowed.push_str(separator);
         allowed.push_str(name.as_str());
     }
-    HeaderValue::try_from(allowed)
-        .ok()
-        .filter(|allowed| !allowed.is_empty())
+    HeaderValue::try_from(allowed).ok().filter(|allowed| !allowed.is_empty())
 }
 
 fn is_allowed(name: &HeaderName) -> bool {
-    ALLOWED.contains(name)
-        || name
-            .as_str()
-            .strip_prefix(header::PARAM_PREFIX)
-            .is_some_and(|param| !param.is_empty())
+    ALLOWED.contains(name) || name.as_str().strip_prefix(header::PARAM_PREFIX).is_some_and(|param| !param.is_empty())
 }
 
 fn varies_by_origin(response: &HeaderMap) -> bool {
@@ -103,18 +90,12 @@ fn varies_by_origin(response: &HeaderMap) -> bool {
 
 /// The elements of a comma-separated list of names, over all its lines.
 fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
-    headers
-        .get_all(name)
-        .iter()
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
+    headers.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
 }
 
 #[cfg(test)]
 mod tests {
-    use http::header::{
-        ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH,
-    };
+    use http::header::{ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH};
 
     use super::*;
 
@@ -122,27 +103,15 @@ mod tests {
     const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
     fn asking(lines: &[&[u8]]) -> HeaderMap {
-        let mut request: HeaderMap = lines
-            .iter()
-            .map(|line| {
-                (
-                    ACCESS_CONTROL_REQUEST_HEADERS,
-                    HeaderValue::from_bytes(line).unwrap(),
-                )
-            })
-            .collect();
-        request.insert(
-            ACCESS_CONTROL_REQUEST_METHOD,
-            HeaderValue::from_static("POST"),
-        );
+        let mut request: HeaderMap =
+            lines.iter().map(|line| (ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_bytes(line).unwrap())).collect();
+        request.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"));
         request
     }
 
     fn allowed(lines: &[&[u8]]) -> String {
         let answer = preflight(&asking(lines), Some(&PAGE), METHODS);
-        answer
-            .get(ACCESS_CONTROL_ALLOW_HEADERS)
-            .map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
+        answer.get(ACCESS_CONTROL_ALLOW_HEADERS).map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
     }
 
     #[test]
@@ -153,18 +122,9 @@ mod tests {
             (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, DELETE"),
             (ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
             (ACCESS_CONTROL_MAX_AGE, "7200"),
-            (
-                VARY,
-                "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
-            ),
+            (VARY, "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"),
         ];
-        assert_eq!(
-            answer,
-            expected
-                .map(|(name, value)| (name, HeaderValue::from_static(value)))
-                .into_iter()
-                .collect()
-        );
+        assert_eq!(answer, expected.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter().collect());
     }
 
     #[test]
@@ -210,25 +170,15 @@ mod tests {
 
     #[test]
     fn the_allowed_headers_are_bounded() {
-        let many = (0..20_000)
-            .map(|n| format!("mcp-param-{n}"))
-            .collect::<Vec<_>>()
-            .join(",");
+        let many = (0..20_000).map(|n| format!("mcp-param-{n}")).collect::<Vec<_>>().join(",");
         let answer = allowed(&[many.as_bytes()]);
         assert!(answer.starts_with("mcp-param-0, mcp-param-1, "));
-        assert!(
-            (ALLOWED_LEN - 32..=ALLOWED_LEN).contains(&answer.len()),
-            "{}",
-            answer.len()
-        );
+        assert!((ALLOWED_LEN - 32..=ALLOWED_LEN).contains(&answer.len()), "{}", answer.len());
 
         let fits = format!("mcp-param-{}", "a".repeat(ALLOWED_LEN - 10));
         assert_eq!(allowed(&[fits.as_bytes()]), fits);
         assert_eq!(allowed(&[format!("{fits}a").as_bytes()]), "");
-        assert_eq!(
-            allowed(&[format!("mcp-param-{}", "a".repeat(1 << 17)).as_bytes()]),
-            ""
-        );
+        assert_eq!(allowed(&[format!("mcp-param-{}", "a".repeat(1 << 17)).as_bytes()]), "");
         assert_eq!(allowed(&vec![&b"x"[..]; 10_000]), "");
     }
 
@@ -238,10 +188,7 @@ mod tests {
         response.insert(CONTENT_LENGTH, HeaderValue::from_static("2"));
         decorate(&mut response, &PAGE);
         assert_eq!(response[ACCESS_CONTROL_ALLOW_ORIGIN], PAGE);
-        assert_eq!(
-            response[ACCESS_CONTROL_EXPOSE_HEADERS],
-            "Mcp-Session-Id, WWW-Authenticate, Retry-After"
-        );
+        assert_eq!(response[ACCESS_CONTROL_EXPOSE_HEADERS], "Mcp-Session-Id, WWW-Authenticate, Retry-After");
         assert_eq!(response[VARY], "Origin");
         assert_eq!(response[CONTENT_LENGTH], "2");
         assert!(!response.contains_key(ACCESS_CONTROL_ALLOW_CREDENTIALS));
@@ -256,17 +203,11 @@ mod tests {
         for (before, after) in [
             (&[][..], &["Origin"][..]),
             (&["Accept"], &["Accept", "Origin"]),
-            (
-                &["Accept", "accept-encoding, ORIGIN"],
-                &["Accept", "accept-encoding, ORIGIN"],
-            ),
+            (&["Accept", "accept-encoding, ORIGIN"], &["Accept", "accept-encoding, ORIGIN"]),
             (&["X-Origin"], &["X-Origin", "Origin"]),
             (&["*"], &["*"]),
         ] {
-            let mut response: HeaderMap = before
-                .iter()
-                .map(|line| (VARY, HeaderValue::from_static(line)))
-                .collect();
+            let mut response: HeaderMap = before.iter().map(|line| (VARY, HeaderValue::from_static(line))).collect();
             decorate(&mut response, &PAGE);
             assert_eq!(response.get_all(VARY).iter().collect::<Vec<_>>(), after);
         }

@@ -54,27 +54,16 @@ pub(crate) enum Kind {
 impl Message {
     fn judge(bytes: Bytes, members: Members) -> Result<Self, BodyFault> {
         let kind = Kind::of(&members);
-        let mut message = Self {
-            bytes,
-            members,
-            kind,
-            unescaped_method: None,
-        };
+        let mut message = Self { bytes, members, kind, unescaped_method: None };
         let judged = match kind {
             _ if members.duplicate.is_some() => Err(BodyFaultKind::Duplicate),
-            _ if message.text(members.jsonrpc).as_deref() != Some("2.0") => {
-                Err(BodyFaultKind::Jsonrpc)
-            }
+            _ if message.text(members.jsonrpc).as_deref() != Some("2.0") => Err(BodyFaultKind::Jsonrpc),
             Kind::Request | Kind::Notification => message.judge_request(),
             Kind::Response => message.judge_response(),
         };
         match judged {
             Ok(()) => Ok(message),
-            Err(fault) => Err(BodyFault {
-                kind: fault,
-                id: message.id(),
-                meant: Some(kind),
-            }),
+            Err(fault) => Err(BodyFault { kind: fault, id: message.id(), meant: Some(kind) }),
         }
     }
 
@@ -85,10 +74,7 @@ impl Message {
             None => return Err(BodyFaultKind::Method),
         };
         self.unescaped_method = unescaped;
-        if self
-            .params()
-            .is_some_and(|params| !params.starts_with(b"{"))
-        {
+        if self.params().is_some_and(|params| !params.starts_with(b"{")) {
             return Err(BodyFaultKind::Params);
         }
         if self.kind == Kind::Request && self.id().is_none() {
@@ -101,11 +87,7 @@ impl Message {
         match (self.members.result.is_some(), self.members.error.is_some()) {
             (true, false) if self.id().is_some() => Ok(()),
             // an error may answer a message whose id its author could not read
-            (false, true)
-                if matches!(self.raw_id(), None | Some(b"null")) || self.id().is_some() =>
-            {
-                Ok(())
-            }
+            (false, true) if matches!(self.raw_id(), None | Some(b"null")) || self.id().is_some() => Ok(()),
             (true, true) | (false, false) => Err(BodyFaultKind::Response),
             (true, false) | (false, true) => Err(BodyFaultKind::Id),
         }
@@ -113,8 +95,7 @@ impl Message {
 
     /// The id, where there is one, it is legal and it is not doubled.
     pub(crate) fn id(&self) -> Option<RequestId> {
-        let legal =
-            self.raw_id().is_some_and(is_legal_id) && self.members.duplicate != Some(Duplicate::Id);
+        let legal = self.raw_id().is_some_and(is_legal_id) && self.members.duplicate != Some(Duplicate::Id);
         legal.then(|| RequestId(self.bytes.slice(self.members.id.range())))
     }
 
@@ -193,8 +174,7 @@ impl Message {
 
     /// The text of `params._meta.progressToken`. One of another type than a token has counts as none.
     pub(crate) fn progress_token(&self) -> Option<&[u8]> {
-        self.raw(self.members.progress_token)
-            .filter(|token| is_legal_id(token))
+        self.raw(self.members.progress_token).filter(|token| is_legal_id(token))
     }
 
     fn raw(&self, member: Span) -> Option<&[u8]> {
@@ -239,11 +219,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     fn new(bytes: &Bytes, elements: &scan::Elements) -> Self {
-        let claims = |element: &Element| {
-            element
-                .members
-                .is_some_and(|members| members.version.is_some())
-        };
+        let claims = |element: &Element| element.members.is_some_and(|members| members.version.is_some());
         let judge = |element: &Element| match element.members {
             Some(members) => Message::judge(bytes.slice(element.span.range()), members),
             None => Err(BodyFault::unread(BodyFaultKind::NotAnObject)),
@@ -280,11 +256,7 @@ pub(crate) struct BodyFault {
 impl BodyFault {
     /// A fault in a text that has no members to look at.
     fn unread(kind: BodyFaultKind) -> Self {
-        Self {
-            kind,
-            id: None,
-            meant: None,
-        }
+        Self { kind, id: None, meant: None }
     }
 }
 

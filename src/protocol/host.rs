@@ -18,10 +18,7 @@ impl Hosts {
     /// Without a port the entry matches every port. With one it matches a request that names exactly this port, so not
     /// one that leaves out the default port of its scheme.
     pub(crate) fn add(&mut self, host: &str) -> Result<(), InvalidHost> {
-        let authority = parse(host).map_err(|problem| InvalidHost {
-            host: host.to_owned(),
-            problem,
-        })?;
+        let authority = parse(host).map_err(|problem| InvalidHost { host: host.to_owned(), problem })?;
         self.0.push(authority.into_owned());
         Ok(())
     }
@@ -44,9 +41,9 @@ impl Hosts {
 
     fn lists(&self, host: &str) -> bool {
         Authority::parse(host).is_ok_and(|named| {
-            self.0.iter().any(|listed| {
-                listed.host == named.host && (listed.port.is_none() || listed.port == named.port)
-            })
+            self.0
+                .iter()
+                .any(|listed| listed.host == named.host && (listed.port.is_none() || listed.port == named.port))
         })
     }
 }
@@ -89,10 +86,7 @@ mod tests {
     }
 
     fn lines(values: &[&str]) -> HeaderMap {
-        values
-            .iter()
-            .map(|value| (HOST, HeaderValue::from_bytes(value.as_bytes()).unwrap()))
-            .collect()
+        values.iter().map(|value| (HOST, HeaderValue::from_bytes(value.as_bytes()).unwrap())).collect()
     }
 
     #[test]
@@ -105,12 +99,7 @@ mod tests {
 
     #[test]
     fn the_host_header_is_judged() {
-        let hosts = hosts(&[
-            "Example.com",
-            "api.example.com:8443",
-            "[2001:db8::1]",
-            "192.0.2.1:80",
-        ]);
+        let hosts = hosts(&["Example.com", "api.example.com:8443", "[2001:db8::1]", "192.0.2.1:80"]);
         for (values, allowed) in [
             (&["example.com"][..], true),
             (&["EXAMPLE.COM"], true),
@@ -143,11 +132,7 @@ mod tests {
             (&["example.com", "example.com"], false),
             (&["example.com", "evil.test"], false),
         ] {
-            assert_eq!(
-                hosts.judge(&lines(values), &Uri::from_static("/mcp")),
-                allowed,
-                "{values:?}"
-            );
+            assert_eq!(hosts.judge(&lines(values), &Uri::from_static("/mcp")), allowed, "{values:?}");
         }
     }
 
@@ -163,19 +148,11 @@ mod tests {
             ("https://evil.test/mcp", &[], false),
             ("https://u@example.com/mcp", &[], false),
             ("https://example.com@evil.test/mcp", &[], false),
-            (
-                "https://example.com/mcp",
-                &["example.com", "example.com"],
-                false,
-            ),
+            ("https://example.com/mcp", &["example.com", "example.com"], false),
             ("/example.com", &[], false),
             ("*", &[], false),
         ] {
-            assert_eq!(
-                hosts.judge(&lines(values), &uri.parse().unwrap()),
-                allowed,
-                "{uri} {values:?}"
-            );
+            assert_eq!(hosts.judge(&lines(values), &uri.parse().unwrap()), allowed, "{uri} {values:?}");
         }
     }
 
@@ -195,10 +172,7 @@ mod tests {
         ] {
             let mut hosts = Hosts::default();
             let error = hosts.add(host).unwrap_err().to_string();
-            assert!(
-                error.contains(advice) && error.contains(&format!("{host:?}")),
-                "{error}"
-            );
+            assert!(error.contains(advice) && error.contains(&format!("{host:?}")), "{error}");
             assert!(hosts.0.is_empty());
         }
     }

@@ -33,17 +33,12 @@ impl Gate {
 
     /// The methods served, as `Allow` lists them.
     pub(crate) fn allowed_methods(&self) -> &'static str {
-        if self.revisions.serves(Era::Legacy) {
-            "POST, GET, DELETE"
-        } else {
-            "POST"
-        }
+        if self.revisions.serves(Era::Legacy) { "POST, GET, DELETE" } else { "POST" }
     }
 }
 
 fn origin(gate: &Gate, parts: &request::Parts) -> Option<RefusalKind> {
-    matches!(gate.origins.judge(&parts.headers), Verdict::Refused)
-        .then_some(RefusalKind::OriginNotAllowed)
+    matches!(gate.origins.judge(&parts.headers), Verdict::Refused).then_some(RefusalKind::OriginNotAllowed)
 }
 
 fn host(gate: &Gate, parts: &request::Parts) -> Option<RefusalKind> {
@@ -66,6 +61,5 @@ fn content_type(_: &Gate, parts: &request::Parts) -> Option<RefusalKind> {
 
 fn accepted(_: &Gate, parts: &request::Parts) -> Option<RefusalKind> {
     let judged = parts.method == Method::POST;
-    (judged && Accepts::of(&parts.headers) == Accepts::Neither)
-        .then_some(RefusalKind::NotAcceptable)
+    (judged && Accepts::of(&parts.headers) == Accepts::Neither).then_some(RefusalKind::NotAcceptable)
 }

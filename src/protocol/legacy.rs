@@ -28,25 +28,17 @@ impl<'h> Headers<'h> {
         let session = mirror::single(headers, &header::SESSION_ID);
         let version = mirror::single(headers, &header::PROTOCOL_VERSION);
         if session == Mirrored::Twice {
-            return Err(Refusal::because(
-                RefusalKind::DuplicateHeader,
-                "Mcp-Session-Id came twice",
-            ));
+            return Err(Refusal::because(RefusalKind::DuplicateHeader, "Mcp-Session-Id came twice"));
         }
         let version = match version {
             Mirrored::Twice => {
-                return Err(Refusal::because(
-                    RefusalKind::DuplicateHeader,
-                    "MCP-Protocol-Version came twice",
-                ));
+                return Err(Refusal::because(RefusalKind::DuplicateHeader, "MCP-Protocol-Version came twice"));
             }
             Mirrored::Missing => None,
             Mirrored::Bytes => return Err(Refusal::unsupported(served, Era::Legacy, "")),
-            Mirrored::Value(name) => Some(
-                served
-                    .named(Era::Legacy, name)
-                    .ok_or_else(|| Refusal::unsupported(served, Era::Legacy, name))?,
-            ),
+            Mirrored::Value(name) => {
+                Some(served.named(Era::Legacy, name).ok_or_else(|| Refusal::unsupported(served, Era::Legacy, name))?)
+            }
         };
         let session = match session {
             Mirrored::Missing | Mirrored::Twice => None,
@@ -58,10 +50,7 @@ impl<'h> Headers<'h> {
 }
 
 /// The revision of a request that belongs to no session.
-pub(crate) fn sessionless(
-    version: Option<Revision>,
-    served: Revisions,
-) -> Result<Revision, Refusal> {
+pub(crate) fn sessionless(version: Option<Revision>, served: Revisions) -> Result<Revision, Refusal> {
     match version {
         Some(version) => Ok(version),
         None if served.contains(ASSUMED) => Ok(ASSUMED),
@@ -76,23 +65,12 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
         Body::Message(message) => Some(message),
         Body::Batch(_) => None,
     };
-    let id = message
-        .filter(|message| message.kind == Kind::Request)
-        .and_then(Message::id);
+    let id = message.filter(|message| message.kind == Kind::Request).and_then(Message::id);
     let refusal = match (message, mirror::single(headers, &header::PROTOCOL_VERSION)) {
-        (Some(message), _)
-            if message.kind == Kind::Request && message.method() == method::INITIALIZE =>
-        {
-            Refusal::unsupported(
-                served,
-                Era::Modern,
-                &initialize_version(message).unwrap_or_default(),
-            )
+        (Some(message), _) if message.kind == Kind::Request && message.method() == method::INITIALIZE => {
+            Refusal::unsupported(served, Era::Modern, &initialize_version(message).unwrap_or_default())
         }
-        (_, Mirrored::Missing) => Refusal::because(
-            RefusalKind::HeaderMismatch,
-            "MCP-Protocol-Version is missing",
-        ),
+        (_, Mirrored::Missing) => Refusal::because(RefusalKind::HeaderMismatch, "MCP-Protocol-Version is missing"),
         (_, Mirrored::Value(version)) => Refusal::unsupported(served, Era::Modern, version),
         (_, Mirrored::Twice | Mirrored::Bytes) => Refusal::unsupported(served, Era::Modern, ""),
     };
@@ -102,9 +80,7 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
 /// The revision `initialize` is answered with: the one asked for if it is served, else the newest legacy one. An
 /// unknown version is not an error there, since no legacy client understands one.
 pub(crate) fn negotiate(requested: &str, served: Revisions) -> Option<Revision> {
-    served
-        .named(Era::Legacy, requested)
-        .or_else(|| served.of(Era::Legacy).next())
+    served.named(Era::Legacy, requested).or_else(|| served.of(Era::Legacy).next())
 }
 
 fn initialize_version(message: &Message) -> Option<String> {
@@ -113,9 +89,7 @@ fn initialize_version(message: &Message) -> Option<String> {
     struct Params {
         protocol_version: String,
     }
-    serde_json::from_slice::<Params>(message.params()?)
-        .ok()
-        .map(|params| params.protocol_version)
+    serde_json::from_slice::<Params>(message.params()?).ok().map(|params| params.protocol_version)
 }
 
 #[cfg(test)]
@@ -127,30 +101,17 @@ mod tests {
         let all = Revisions::all();
         assert_eq!(negotiate("2024-11-05", all), Some(Revision::V2024_11_05));
         for unknown in ["2026-07-28", "1999-01-01", "", "DRAFT"] {
-            assert_eq!(
-                negotiate(unknown, all),
-                Some(Revision::V2025_11_25),
-                "{unknown}"
-            );
+            assert_eq!(negotiate(unknown, all), Some(Revision::V2025_11_25), "{unknown}");
         }
         let without = all.without(Revision::V2025_11_25);
-        assert_eq!(
-            negotiate("2025-11-25", without),
-            Some(Revision::V2025_06_18)
-        );
+        assert_eq!(negotiate("2025-11-25", without), Some(Revision::V2025_06_18));
         assert_eq!(negotiate("2025-11-25", Revisions::modern_only()), None);
     }
 
     #[test]
     fn a_request_without_version_is_2025_03_26() {
-        assert_eq!(
-            sessionless(None, Revisions::all()).unwrap(),
-            Revision::V2025_03_26
-        );
+        assert_eq!(sessionless(None, Revisions::all()).unwrap(), Revision::V2025_03_26);
         let without = Revisions::all().without(Revision::V2025_03_26);
-        assert_eq!(
-            sessionless(None, without).unwrap_err().kind(),
-            RefusalKind::UnsupportedVersion
-        );
+        assert_eq!(sessionless(None, without).unwrap_err().kind(), RefusalKind::UnsupportedVersion);
     }
 }

@@ -58,29 +58,10 @@ mod tests {
 
     #[test]
     fn levels_are_the_eight_words_in_order() {
-        let words = [
-            "debug",
-            "info",
-            "notice",
-            "warning",
-            "error",
-            "critical",
-            "alert",
-            "emergency",
-        ];
-        let levels: Vec<_> = words
-            .iter()
-            .map(|w| LogLevel::from_json(format!("{w:?}").as_bytes()).unwrap())
-            .collect();
+        let words = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+        let levels: Vec<_> = words.iter().map(|w| LogLevel::from_json(format!("{w:?}").as_bytes()).unwrap()).collect();
         assert!(levels.is_sorted());
-        for bad in [
-            "\"Info\"",
-            "\"warn\"",
-            "3",
-            "null",
-            "\"\"",
-            "{\"info\":null}",
-        ] {
+        for bad in ["\"Info\"", "\"warn\"", "3", "null", "\"\"", "{\"info\":null}"] {
             assert_eq!(LogLevel::from_json(bad.as_bytes()), None, "{bad}");
         }
     }

@@ -23,11 +23,7 @@ pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Mirr
 /// Checks `Mcp-Name` against the member of `params` that it mirrors, given where that is a string.
 ///
 /// A body without the member is the handler's to judge, as long as no header claims to mirror it.
-pub(crate) fn check_name(
-    headers: &HeaderMap,
-    source: NameSource,
-    value: Option<&str>,
-) -> Result<(), MirrorFault> {
+pub(crate) fn check_name(headers: &HeaderMap, source: NameSource, value: Option<&str>) -> Result<(), MirrorFault> {
     let tolerates_missing = match source {
         NameSource::None => return Ok(()),
         NameSource::Name | NameSource::Uri => false,
@@ -100,10 +96,7 @@ pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Mirrored<
 }
 
 /// Reads a header that may be Base64-encoded; `None` if it is missing.
-pub(crate) fn decoded<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> Result<Option<Cow<'a, str>>, MirrorFaultKind> {
+pub(crate) fn decoded<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<Cow<'a, str>>, MirrorFaultKind> {
     match single(headers, name) {
         Mirrored::Missing => Ok(None),
         Mirrored::Twice => Err(MirrorFaultKind::Twice),
@@ -140,10 +133,7 @@ pub(crate) enum MirrorFaultKind {
 
 impl MirrorFault {
     pub(crate) fn new(header: impl Into<Cow<'static, str>>, what: MirrorFaultKind) -> Self {
-        Self {
-            header: header.into(),
-            what,
-        }
+        Self { header: header.into(), what }
     }
 }
 
@@ -193,17 +183,11 @@ mod tests {
         })
     }
 
-    fn name(
-        pairs: &[(&str, &[u8])],
-        source: NameSource,
-        value: Option<&str>,
-    ) -> Option<MirrorFaultKind> {
-        check_name(&headers(pairs), source, value)
-            .err()
-            .map(|fault| {
-                assert_eq!(fault.header, "Mcp-Name");
-                fault.what
-            })
+    fn name(pairs: &[(&str, &[u8])], source: NameSource, value: Option<&str>) -> Option<MirrorFaultKind> {
+        check_name(&headers(pairs), source, value).err().map(|fault| {
+            assert_eq!(fault.header, "Mcp-Name");
+            fault.what
+        })
     }
 
     #[test]
@@ -212,22 +196,10 @@ mod tests {
         assert_eq!(method(&[("Mcp-Method", b"tools/list")], list), None);
         assert_eq!(method(&[("MCP-METHOD", b" \ttools/list ")], list), None);
         assert_eq!(method(&[], list), Some(MirrorFaultKind::Missing));
-        assert_eq!(
-            method(&[("mcp-method", b"")], list),
-            Some(MirrorFaultKind::Different)
-        );
-        assert_eq!(
-            method(&[("mcp-method", b"prompts/list")], list),
-            Some(MirrorFaultKind::Different)
-        );
-        assert_eq!(
-            method(&[("mcp-method", b"TOOLS/LIST")], list),
-            Some(MirrorFaultKind::Different)
-        );
-        assert_eq!(
-            method(&[("mcp-method", b"tools/list\xff")], list),
-            Some(MirrorFaultKind::Bytes)
-        );
+        assert_eq!(method(&[("mcp-method", b"")], list), Some(MirrorFaultKind::Different));
+        assert_eq!(method(&[("mcp-method", b"prompts/list")], list), Some(MirrorFaultKind::Different));
+        assert_eq!(method(&[("mcp-method", b"TOOLS/LIST")], list), Some(MirrorFaultKind::Different));
+        assert_eq!(method(&[("mcp-method", b"tools/list\xff")], list), Some(MirrorFaultKind::Bytes));
     }
 
     #[test]
@@ -247,73 +219,39 @@ mod tests {
     fn name_is_demanded_where_the_body_has_one() {
         for source in [NameSource::Name, NameSource::Uri] {
             assert_eq!(name(&[("mcp-name", b" add\t")], source, Some("add")), None);
-            assert_eq!(
-                name(&[], source, Some("add")),
-                Some(MirrorFaultKind::Missing)
-            );
-            assert_eq!(
-                name(&[("mcp-name", b"Add")], source, Some("add")),
-                Some(MirrorFaultKind::Different)
-            );
-            assert_eq!(
-                name(&[("mcp-name", b"")], source, Some("add")),
-                Some(MirrorFaultKind::Different)
-            );
+            assert_eq!(name(&[], source, Some("add")), Some(MirrorFaultKind::Missing));
+            assert_eq!(name(&[("mcp-name", b"Add")], source, Some("add")), Some(MirrorFaultKind::Different));
+            assert_eq!(name(&[("mcp-name", b"")], source, Some("add")), Some(MirrorFaultKind::Different));
             assert_eq!(name(&[("mcp-name", b"")], source, Some("")), None);
             assert_eq!(name(&[], source, None), None);
-            assert_eq!(
-                name(&[("mcp-name", b"add")], source, None),
-                Some(MirrorFaultKind::Unexpected)
-            );
-            assert_eq!(
-                name(&[("mcp-name", b"")], source, None),
-                Some(MirrorFaultKind::Unexpected)
-            );
+            assert_eq!(name(&[("mcp-name", b"add")], source, None), Some(MirrorFaultKind::Unexpected));
+            assert_eq!(name(&[("mcp-name", b"")], source, None), Some(MirrorFaultKind::Unexpected));
         }
     }
 
     #[test]
     fn name_is_decoded() {
-        let check =
-            |value: &'static [u8], body| name(&[("mcp-name", value)], NameSource::Name, Some(body));
+        let check = |value: &'static [u8], body| name(&[("mcp-name", value)], NameSource::Name, Some(body));
         assert_eq!(check(b"=?base64?5LiW55WM?=", "世界"), None);
         assert_eq!(check(b"=?base64?YWRk?=", "add"), None);
-        assert_eq!(
-            check(b"=?base64?YWRk?=", "=?base64?YWRk?="),
-            Some(MirrorFaultKind::Different)
-        );
+        assert_eq!(check(b"=?base64?YWRk?=", "=?base64?YWRk?="), Some(MirrorFaultKind::Different));
         assert_eq!(check(b"=?base64?SGVsbG8=", "=?base64?SGVsbG8="), None);
-        assert_eq!(
-            check(b"=?base64?SGVsbG8?=", "Hello"),
-            Some(MirrorFaultKind::Encoding)
-        );
+        assert_eq!(check(b"=?base64?SGVsbG8?=", "Hello"), Some(MirrorFaultKind::Encoding));
         assert_eq!(check(b"\xe4\xb8\x96", "世"), Some(MirrorFaultKind::Bytes));
     }
 
     #[test]
     fn name_twice_is_refused() {
         let both: &[(&str, &[u8])] = &[("mcp-name", b"add"), ("mcp-name", b"add")];
-        assert_eq!(
-            name(both, NameSource::Name, Some("add")),
-            Some(MirrorFaultKind::Twice)
-        );
-        assert_eq!(
-            name(both, NameSource::TaskId, Some("add")),
-            Some(MirrorFaultKind::Twice)
-        );
+        assert_eq!(name(both, NameSource::Name, Some("add")), Some(MirrorFaultKind::Twice));
+        assert_eq!(name(both, NameSource::TaskId, Some("add")), Some(MirrorFaultKind::Twice));
     }
 
     #[test]
     fn a_task_may_leave_its_header_out() {
         assert_eq!(name(&[], NameSource::TaskId, Some("t1")), None);
-        assert_eq!(
-            name(&[("mcp-name", b"t1")], NameSource::TaskId, Some("t1")),
-            None
-        );
-        assert_eq!(
-            name(&[("mcp-name", b"t2")], NameSource::TaskId, Some("t1")),
-            Some(MirrorFaultKind::Different)
-        );
+        assert_eq!(name(&[("mcp-name", b"t1")], NameSource::TaskId, Some("t1")), None);
+        assert_eq!(name(&[("mcp-name", b"t2")], NameSource::TaskId, Some("t1")), Some(MirrorFaultKind::Different));
     }
 
     #[test]
@@ -330,28 +268,14 @@ mod tests {
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             assert_eq!(NameSource::of(method), NameSource::TaskId);
         }
-        for method in [
-            "tools/list",
-            "server/discover",
-            "Tools/Call",
-            "tasks/list",
-            "",
-        ] {
+        for method in ["tools/list", "server/discover", "Tools/Call", "tasks/list", ""] {
             assert_eq!(NameSource::of(method), NameSource::None);
         }
     }
 
     #[test]
     fn text_names_the_header_and_repeats_no_value() {
-        let fault = check_name(
-            &headers(&[("mcp-name", b"secret")]),
-            NameSource::Name,
-            Some("hidden"),
-        )
-        .unwrap_err();
-        assert_eq!(
-            fault.to_string(),
-            "Header mismatch: Mcp-Name differs from the body"
-        );
+        let fault = check_name(&headers(&[("mcp-name", b"secret")]), NameSource::Name, Some("hidden")).unwrap_err();
+        assert_eq!(fault.to_string(), "Header mismatch: Mcp-Name differs from the body");
     }
 }

@@ -102,9 +102,7 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
         Mirrored::Missing => return Err(mismatch("MCP-Protocol-Version is missing")),
         Mirrored::Twice => return Err(mismatch("MCP-Protocol-Version came twice")),
         Mirrored::Bytes => {
-            return Err(mismatch(
-                "MCP-Protocol-Version holds bytes outside visible ASCII",
-            ));
+            return Err(mismatch("MCP-Protocol-Version holds bytes outside visible ASCII"));
         }
     };
     let Claim::Text(claim) = claim else {
@@ -116,23 +114,15 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
     if header != claim {
         return Err(disagree());
     }
-    served
-        .named(Era::Modern, header)
-        .ok_or_else(|| Refusal::unsupported(served, Era::Modern, header))
+    served.named(Era::Modern, header).ok_or_else(|| Refusal::unsupported(served, Era::Modern, header))
 }
 
 /// What every request of 2026-07-28 carries in `_meta` beside its version.
 pub(crate) fn envelope(message: &Message) -> Result<(), Refusal> {
-    if !message
-        .client_capabilities()
-        .is_some_and(|json| json.starts_with(b"{"))
-    {
+    if !message.client_capabilities().is_some_and(|json| json.starts_with(b"{")) {
         return Err(required(meta::CLIENT_CAPABILITIES, "an object"));
     }
-    if message
-        .log_level()
-        .is_some_and(|json| LogLevel::from_json(json).is_none())
-    {
+    if message.log_level().is_some_and(|json| LogLevel::from_json(json).is_none()) {
         return Err(Refusal::because(
             RefusalKind::InvalidMeta,
             format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL),
@@ -143,29 +133,18 @@ pub(crate) fn envelope(message: &Message) -> Result<(), Refusal> {
 
 /// A notification needs no header, no claim and no capabilities, for the revision defines none over HTTP. But where it
 /// names its version twice over, both must be the same served one.
-fn notification(
-    headers: &HeaderMap,
-    message: &Message,
-    served: Revisions,
-) -> Result<Revision, Refusal> {
-    let newest = || {
-        served
-            .of(Era::Modern)
-            .next()
-            .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))
-    };
+fn notification(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<Revision, Refusal> {
+    let newest = || served.of(Era::Modern).next().ok_or_else(|| Refusal::new(RefusalKind::EraNotServed));
     let claim = message.claim();
     match mirror::single(headers, &header::PROTOCOL_VERSION) {
         Mirrored::Twice => Err(mismatch("MCP-Protocol-Version came twice")),
-        Mirrored::Bytes => Err(mismatch(
-            "MCP-Protocol-Version holds bytes outside visible ASCII",
-        )),
+        Mirrored::Bytes => Err(mismatch("MCP-Protocol-Version holds bytes outside visible ASCII")),
         Mirrored::Missing => newest(),
         Mirrored::Value(header) => match claim {
             Claim::Absent => newest(),
-            Claim::Text(claim) if claim == header => served
-                .named(Era::Modern, header)
-                .ok_or_else(|| Refusal::unsupported(served, Era::Modern, header)),
+            Claim::Text(claim) if claim == header => {
+                served.named(Era::Modern, header).ok_or_else(|| Refusal::unsupported(served, Era::Modern, header))
+            }
             Claim::Text(_) | Claim::NotText => Err(disagree()),
         },
     }
@@ -178,16 +157,10 @@ fn mismatch(message: &'static str) -> Refusal {
 fn disagree() -> Refusal {
     Refusal::because(
         RefusalKind::HeaderMismatch,
-        format!(
-            "MCP-Protocol-Version does not match params._meta[\"{}\"]",
-            meta::PROTOCOL_VERSION
-        ),
+        format!("MCP-Protocol-Version does not match params._meta[\"{}\"]", meta::PROTOCOL_VERSION),
     )
 }
 
 fn required(key: &'static str, what: &'static str) -> Refusal {
-    Refusal::because(
-        RefusalKind::InvalidMeta,
-        format!("params._meta[\"{key}\"] is required and must be {what}"),
-    )
+    Refusal::because(RefusalKind::InvalidMeta, format!("params._meta[\"{key}\"] is required and must be {what}"))
 }

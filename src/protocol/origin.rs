@@ -23,10 +23,7 @@ impl Origins {
     /// Any scheme with a host will do, such as `vscode-webview://…` or `chrome-extension://…`. An origin that stands
     /// for more than one place (`null`, `file://`, a pattern) is refused.
     pub(crate) fn add(&mut self, origin: &str) -> Result<(), InvalidOrigin> {
-        let parsed = Origin::parse(origin).map_err(|problem| InvalidOrigin {
-            origin: origin.to_owned(),
-            problem,
-        })?;
+        let parsed = Origin::parse(origin).map_err(|problem| InvalidOrigin { origin: origin.to_owned(), problem })?;
         self.listed.push(parsed.into_owned());
         Ok(())
     }
@@ -42,10 +39,7 @@ impl Origins {
         }
         self.listed.extend(["http", "https"].map(|scheme| Origin {
             scheme: Caseless::from(scheme),
-            authority: Authority {
-                host: Host::Address(ip),
-                port: Some(address.port()),
-            },
+            authority: Authority { host: Host::Address(ip), port: Some(address.port()) },
         }));
     }
 
@@ -59,17 +53,14 @@ impl Origins {
         let mut lines = headers.get_all(ORIGIN).iter();
         match (lines.next(), lines.next()) {
             (None, _) => Verdict::Absent,
-            (Some(line), None) if line.to_str().is_ok_and(|origin| self.allows(origin)) => {
-                Verdict::Allowed(line)
-            }
+            (Some(line), None) if line.to_str().is_ok_and(|origin| self.allows(origin)) => Verdict::Allowed(line),
             _ => Verdict::Refused,
         }
     }
 
     fn allows(&self, origin: &str) -> bool {
         Origin::parse(origin).is_ok_and(|origin| {
-            (self.loopback == Loopback::Allowed && origin.is_loopback())
-                || self.listed.contains(&origin)
+            (self.loopback == Loopback::Allowed && origin.is_loopback()) || self.listed.contains(&origin)
         })
     }
 }
@@ -107,9 +98,7 @@ pub(crate) struct InvalidOrigin {
 enum Problem {
     #[error(transparent)]
     Authority(#[from] Fault),
-    #[error(
-        "every sandboxed frame and local file is `null`; serve the page over http or https and list that origin"
-    )]
+    #[error("every sandboxed frame and local file is `null`; serve the page over http or https and list that origin")]
     Null,
     #[error("write it as a browser does, with scheme and host, such as `https://example.com`")]
     Scheme,
@@ -132,9 +121,7 @@ impl<'a> Origin<'a> {
             });
         };
         let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-        if !scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            || !scheme.bytes().all(known)
-        {
+        if !scheme.starts_with(|first: char| first.is_ascii_alphabetic()) || !scheme.bytes().all(known) {
             return Err(Problem::Scheme);
         }
         let scheme = Caseless::from(scheme);
@@ -148,10 +135,7 @@ impl<'a> Origin<'a> {
     }
 
     fn into_owned(self) -> Origin<'static> {
-        Origin {
-            scheme: self.scheme.into_owned(),
-            authority: self.authority.into_owned(),
-        }
+        Origin { scheme: self.scheme.into_owned(), authority: self.authority.into_owned() }
     }
 }
 

@@ -104,135 +104,47 @@ impl RefusalKind {
     const fn row(self) -> Row {
         use StatusCode as S;
         const fn row(rung: Rung, status: StatusCode, code: i32, message: &'static str) -> Row {
-            Row {
-                rung,
-                status,
-                code,
-                message,
-            }
+            Row { rung, status, code, message }
         }
         const INVALID: i32 = code::INVALID_REQUEST;
         match self {
-            Self::Draining => row(
-                Rung::Draining,
-                S::SERVICE_UNAVAILABLE,
-                code::INTERNAL_ERROR,
-                "The server is shutting down",
-            ),
-            Self::OriginNotAllowed => {
-                row(Rung::Origin, S::FORBIDDEN, INVALID, "Origin not allowed")
+            Self::Draining => {
+                row(Rung::Draining, S::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR, "The server is shutting down")
             }
+            Self::OriginNotAllowed => row(Rung::Origin, S::FORBIDDEN, INVALID, "Origin not allowed"),
             Self::HostNotAllowed => row(Rung::Host, S::FORBIDDEN, INVALID, "Host not allowed"),
-            Self::MethodNotAllowed => row(
-                Rung::Method,
-                S::METHOD_NOT_ALLOWED,
-                INVALID,
-                "HTTP method not allowed",
-            ),
-            Self::ContentType => row(
-                Rung::ContentType,
-                S::UNSUPPORTED_MEDIA_TYPE,
-                INVALID,
-                "Content-Type must be application/json",
-            ),
-            Self::NotAcceptable => row(
-                Rung::Accept,
-                S::NOT_ACCEPTABLE,
-                INVALID,
-                "Accept must admit application/json or text/event-stream",
-            ),
-            Self::BodyTooLarge => row(
-                Rung::Body,
-                S::PAYLOAD_TOO_LARGE,
-                INVALID,
-                "Request body too large",
-            ),
-            Self::BodyAborted => row(
-                Rung::Body,
-                S::BAD_REQUEST,
-                INVALID,
-                "Request body incomplete",
-            ),
-            Self::Syntax => row(
-                Rung::Syntax,
-                S::BAD_REQUEST,
-                code::PARSE_ERROR,
-                "Parse error",
-            ),
-            Self::Nesting => row(
-                Rung::Syntax,
-                S::BAD_REQUEST,
-                code::PARSE_ERROR,
-                "JSON nested too deeply",
-            ),
-            Self::Shape => row(
-                Rung::Shape,
-                S::BAD_REQUEST,
-                INVALID,
-                "Invalid JSON-RPC message",
-            ),
-            Self::BatchNotAllowed => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                INVALID,
-                "Batches are not part of this protocol version",
-            ),
-            Self::UnexpectedResponse => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                INVALID,
-                "Nothing waits for this response",
-            ),
-            Self::EraNotServed => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                INVALID,
-                "This server speaks versions that begin with initialize",
-            ),
-            Self::HeaderMismatch => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                code::HEADER_MISMATCH,
-                "Header mismatch",
-            ),
-            Self::UnsupportedVersion => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                code::UNSUPPORTED_VERSION,
-                "Unsupported protocol version",
-            ),
-            Self::InvalidMeta => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                code::INVALID_PARAMS,
-                "Invalid params._meta",
-            ),
-            Self::MethodNotFound => row(
-                Rung::Era,
-                S::NOT_FOUND,
-                code::METHOD_NOT_FOUND,
-                "Method not found",
-            ),
+            Self::MethodNotAllowed => row(Rung::Method, S::METHOD_NOT_ALLOWED, INVALID, "HTTP method not allowed"),
+            Self::ContentType => {
+                row(Rung::ContentType, S::UNSUPPORTED_MEDIA_TYPE, INVALID, "Content-Type must be application/json")
+            }
+            Self::NotAcceptable => {
+                row(Rung::Accept, S::NOT_ACCEPTABLE, INVALID, "Accept must admit application/json or text/event-stream")
+            }
+            Self::BodyTooLarge => row(Rung::Body, S::PAYLOAD_TOO_LARGE, INVALID, "Request body too large"),
+            Self::BodyAborted => row(Rung::Body, S::BAD_REQUEST, INVALID, "Request body incomplete"),
+            Self::Syntax => row(Rung::Syntax, S::BAD_REQUEST, code::PARSE_ERROR, "Parse error"),
+            Self::Nesting => row(Rung::Syntax, S::BAD_REQUEST, code::PARSE_ERROR, "JSON nested too deeply"),
+            Self::Shape => row(Rung::Shape, S::BAD_REQUEST, INVALID, "Invalid JSON-RPC message"),
+            Self::BatchNotAllowed => {
+                row(Rung::Era, S::BAD_REQUEST, INVALID, "Batches are not part of this protocol version")
+            }
+            Self::UnexpectedResponse => row(Rung::Era, S::BAD_REQUEST, INVALID, "Nothing waits for this response"),
+            Self::EraNotServed => {
+                row(Rung::Era, S::BAD_REQUEST, INVALID, "This server speaks versions that begin with initialize")
+            }
+            Self::HeaderMismatch => row(Rung::Era, S::BAD_REQUEST, code::HEADER_MISMATCH, "Header mismatch"),
+            Self::UnsupportedVersion => {
+                row(Rung::Era, S::BAD_REQUEST, code::UNSUPPORTED_VERSION, "Unsupported protocol version")
+            }
+            Self::InvalidMeta => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params._meta"),
+            Self::MethodNotFound => row(Rung::Era, S::NOT_FOUND, code::METHOD_NOT_FOUND, "Method not found"),
             Self::DuplicateHeader => row(Rung::Era, S::BAD_REQUEST, INVALID, "A header came twice"),
             Self::UnknownSession => row(Rung::Era, S::NOT_FOUND, INVALID, "Session not found"),
-            Self::SessionRequired => row(
-                Rung::Era,
-                S::BAD_REQUEST,
-                INVALID,
-                "Mcp-Session-Id required",
-            ),
-            Self::NoStream => row(
-                Rung::Era,
-                S::METHOD_NOT_ALLOWED,
-                INVALID,
-                "No stream to open here",
-            ),
-            Self::NotInThisEra => row(
-                Rung::Era,
-                S::METHOD_NOT_ALLOWED,
-                INVALID,
-                "This protocol version knows only POST",
-            ),
+            Self::SessionRequired => row(Rung::Era, S::BAD_REQUEST, INVALID, "Mcp-Session-Id required"),
+            Self::NoStream => row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "No stream to open here"),
+            Self::NotInThisEra => {
+                row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "This protocol version knows only POST")
+            }
             Self::ListingFailed => row(Rung::Era, S::OK, code::INTERNAL_ERROR, "Internal error"),
         }
     }
@@ -274,38 +186,20 @@ struct Versions {
 
 impl Refusal {
     pub(crate) fn new(kind: RefusalKind) -> Self {
-        Self {
-            kind,
-            message: Cow::Borrowed(kind.row().message),
-            versions: None,
-            id: None,
-        }
+        Self { kind, message: Cow::Borrowed(kind.row().message), versions: None, id: None }
     }
 
     /// With a message that says more than the table's.
     pub(crate) fn because(kind: RefusalKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            message: message.into(),
-            ..Self::new(kind)
-        }
+        Self { message: message.into(), ..Self::new(kind) }
     }
 
     /// The version asked for is not served; the versions of `era` are.
     pub(crate) fn unsupported(served: Revisions, era: Era, requested: &str) -> Self {
         let supported = served.of(era).map(Revision::as_str).collect();
-        let requested = requested
-            .chars()
-            .filter(char::is_ascii_graphic)
-            .take(64)
-            .collect();
-        let versions = Some(Box::new(Versions {
-            supported,
-            requested,
-        }));
-        Self {
-            versions,
-            ..Self::new(RefusalKind::UnsupportedVersion)
-        }
+        let requested = requested.chars().filter(char::is_ascii_graphic).take(64).collect();
+        let versions = Some(Box::new(Versions { supported, requested }));
+        Self { versions, ..Self::new(RefusalKind::UnsupportedVersion) }
     }
 
     #[must_use]
@@ -347,9 +241,7 @@ impl From<BodyFault> for Refusal {
             BodyFaultKind::Method => shape("`method` must be a string"),
             BodyFaultKind::Params => shape("`params` must be an object"),
             BodyFaultKind::Id => shape("`id` must be a string or an integer"),
-            BodyFaultKind::Response => {
-                shape("A message has a `method`, or else exactly one of `result` and `error`")
-            }
+            BodyFaultKind::Response => shape("A message has a `method`, or else exactly one of `result` and `error`"),
         };
         refusal.with_id(fault.id)
     }
@@ -363,13 +255,7 @@ impl From<MirrorFault> for Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} ({}, HTTP {})",
-            self.message,
-            self.kind.code(),
-            self.kind.status().as_u16()
-        )
+        write!(f, "{} ({}, HTTP {})", self.message, self.kind.code(), self.kind.status().as_u16())
     }
 }
 

@@ -30,19 +30,12 @@ pub enum Revision {
 
 impl Revision {
     /// Every revision this crate implements, oldest first.
-    pub const ALL: [Self; 5] = [
-        Self::V2024_11_05,
-        Self::V2025_03_26,
-        Self::V2025_06_18,
-        Self::V2025_11_25,
-        Self::V2026_07_28,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
 
     /// Returns the revision of this name, such as `2026-07-28`.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|revision| revision.as_str() == name)
+        Self::ALL.into_iter().find(|revision| revision.as_str() == name)
     }
 
     /// Returns the name that stands on the wire.
@@ -108,11 +101,7 @@ impl Revisions {
 
     /// Exactly these.
     pub fn only(revisions: impl IntoIterator<Item = Revision>) -> Self {
-        Self(
-            revisions
-                .into_iter()
-                .fold(0, |set, revision| set | revision.bit()),
-        )
+        Self(revisions.into_iter().fold(0, |set, revision| set | revision.bit()))
     }
 
     /// The same set less one.
@@ -133,10 +122,7 @@ impl Revisions {
 
     /// The revisions in the set, newest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
-        Revision::ALL
-            .into_iter()
-            .rev()
-            .filter(move |revision| self.contains(*revision))
+        Revision::ALL.into_iter().rev().filter(move |revision| self.contains(*revision))
     }
 
     /// The revisions of one era, newest first.

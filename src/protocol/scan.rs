@@ -27,10 +27,7 @@ impl Span {
     fn new(start: usize, end: usize) -> Self {
         // Longer texts are refused before they are scanned.
         let position = |at| u32::try_from(at).unwrap_or(u32::MAX);
-        Self {
-            start: position(start),
-            end: position(end),
-        }
+        Self { start: position(start), end: position(end) }
     }
 
     /// Whether the member is there at all.
@@ -40,11 +37,7 @@ impl Span {
 
     /// The text of the member, out of the text that was scanned.
     pub(crate) fn get(self, text: &[u8]) -> Option<&[u8]> {
-        if self.is_some() {
-            text.get(self.range())
-        } else {
-            None
-        }
+        if self.is_some() { text.get(self.range()) } else { None }
     }
 
     /// The positions it covers; empty where the member is absent.
@@ -55,11 +48,7 @@ impl Span {
     /// The same stretch of a text that has `by` bytes more in front.
     #[must_use]
     pub(crate) fn offset(self, by: usize) -> Self {
-        if self.is_some() {
-            Self::new(self.start as usize + by, self.end as usize + by)
-        } else {
-            self
-        }
+        if self.is_some() { Self::new(self.start as usize + by, self.end as usize + by) } else { self }
     }
 }
 
@@ -83,10 +72,7 @@ pub(crate) struct Caps {
 
 impl Default for Caps {
     fn default() -> Self {
-        Self {
-            nesting: 128,
-            elements: 100,
-        }
+        Self { nesting: 128, elements: 100 }
     }
 }
 
@@ -212,10 +198,7 @@ pub(crate) fn members(object: &[u8], mut visit: impl FnMut(&[u8], Span)) -> Resu
         scanner.value()?;
     }
     scanner.end()?;
-    Ok(Walk {
-        is_object,
-        has_line_break: scanner.line_break,
-    })
+    Ok(Walk { is_object, has_line_break: scanner.line_break })
 }
 
 impl Scanner<'_> {
@@ -250,19 +233,13 @@ impl Scanner<'_> {
 
     fn element(&mut self) -> Result<Element, Fault> {
         if self.peek() != b'{' {
-            return Ok(Element {
-                span: self.value()?,
-                members: None,
-            });
+            return Ok(Element { span: self.value()?, members: None });
         }
         self.base = self.at;
         let (span, members) = self.message()?;
         let span = span.offset(self.base);
         self.base = 0;
-        Ok(Element {
-            span,
-            members: Some(members),
-        })
+        Ok(Element { span, members: Some(members) })
     }
 
     /// At `{`: a message.

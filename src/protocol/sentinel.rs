@@ -22,27 +22,18 @@ pub(crate) enum SentinelFault {
 /// Only the exact prefix and suffix, case included and sharing no byte, make it Base64; any other value is a literal.
 pub(crate) fn decode(value: &[u8]) -> Result<Cow<'_, str>, SentinelFault> {
     let literal = plain(value).ok_or(SentinelFault::Bytes)?;
-    let Some(encoded) = literal
-        .strip_prefix(PREFIX)
-        .and_then(|rest| rest.strip_suffix(SUFFIX))
-    else {
+    let Some(encoded) = literal.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else {
         return Ok(Cow::Borrowed(literal));
     };
     // STANDARD demands canonical padding and refuses stray trailing bits, so that each text has one encoding.
-    let decoded = STANDARD
-        .decode(encoded)
-        .map_err(|_| SentinelFault::Encoding)?;
-    String::from_utf8(decoded)
-        .map(Cow::Owned)
-        .map_err(|_| SentinelFault::Encoding)
+    let decoded = STANDARD.decode(encoded).map_err(|_| SentinelFault::Encoding)?;
+    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| SentinelFault::Encoding)
 }
 
 /// Returns a header value less the white space around it, if it is visible ASCII, space and tab throughout.
 pub(crate) fn plain(value: &[u8]) -> Option<&str> {
     let allowed = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t');
-    let text = std::str::from_utf8(value)
-        .ok()
-        .filter(|_| value.iter().all(allowed))?;
+    let text = std::str::from_utf8(value).ok().filter(|_| value.iter().all(allowed))?;
     Some(text.trim_matches([' ', '\t']))
 }
 
@@ -51,9 +42,7 @@ mod tests {
     use super::*;
 
     fn text(value: &str) -> String {
-        decode(value.as_bytes())
-            .unwrap_or_else(|fault| panic!("{value}: {fault:?}"))
-            .into_owned()
+        decode(value.as_bytes()).unwrap_or_else(|fault| panic!("{value}: {fault:?}")).into_owned()
     }
 
     #[test]
@@ -62,10 +51,7 @@ mod tests {
         assert_eq!(text("=?base64?SGVsbG8sIOS4lueVjA==?="), "Hello, 世界");
         assert_eq!(text("=?base64?IHBhZGRlZCA=?="), " padded ");
         assert_eq!(text("=?base64?bGluZTEKbGluZTI=?="), "line1\nline2");
-        assert_eq!(
-            text("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
-            "=?base64?literal?="
-        );
+        assert_eq!(text("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="), "=?base64?literal?=");
     }
 
     #[test]
@@ -89,10 +75,7 @@ mod tests {
 
     #[test]
     fn literals_are_borrowed() {
-        assert!(matches!(
-            decode(b" us-west1 "),
-            Ok(Cow::Borrowed("us-west1"))
-        ));
+        assert!(matches!(decode(b" us-west1 "), Ok(Cow::Borrowed("us-west1"))));
     }
 
     #[test]
@@ -121,27 +104,15 @@ mod tests {
             "=?base64?/w==?=",             // 0xff: not UTF-8
             "=?base64?7aCA?=",             // a surrogate: not UTF-8
         ] {
-            assert_eq!(
-                decode(value.as_bytes()),
-                Err(SentinelFault::Encoding),
-                "{value}"
-            );
+            assert_eq!(decode(value.as_bytes()), Err(SentinelFault::Encoding), "{value}");
         }
     }
 
     #[test]
     fn bytes_outside_visible_ascii_are_refused() {
         for byte in (0..=u8::MAX).filter(|byte| !matches!(byte, 0x20..=0x7e | 0x09)) {
-            assert_eq!(
-                decode(&[b'a', byte, b'b']),
-                Err(SentinelFault::Bytes),
-                "{byte:#x}"
-            );
-            assert_eq!(
-                decode(&[byte]),
-                Err(SentinelFault::Bytes),
-                "{byte:#x} is not trimmed away"
-            );
+            assert_eq!(decode(&[b'a', byte, b'b']), Err(SentinelFault::Bytes), "{byte:#x}");
+            assert_eq!(decode(&[byte]), Err(SentinelFault::Bytes), "{byte:#x} is not trimmed away");
         }
         assert_eq!(decode("世界".as_bytes()), Err(SentinelFault::Bytes));
         assert_eq!(text("a\tb ~"), "a\tb ~");

@@ -33,25 +33,15 @@ pub(crate) struct Frame(Bytes);
 impl Frame {
     /// Closes the event in `buf`: [`EVENT_HEAD`] and a JSON text without line breaks.
     pub(crate) fn seal(mut buf: Vec<u8>) -> Self {
-        debug_assert!(
-            buf.starts_with(EVENT_HEAD),
-            "a frame begins with the head of an event"
-        );
+        debug_assert!(buf.starts_with(EVENT_HEAD), "a frame begins with the head of an event");
         buf.extend_from_slice(EVENT_END);
         Self(buf.into())
     }
 
     /// An error response. Without an id it has no `id` member at all.
-    pub(crate) fn error(
-        id: Option<&[u8]>,
-        code: i32,
-        message: &str,
-        data: Option<&RawValue>,
-    ) -> Self {
+    pub(crate) fn error(id: Option<&[u8]>, code: i32, message: &str, data: Option<&RawValue>) -> Self {
         let (id_key, id) = id.map_or_else(Default::default, |id| (&b",\"id\":"[..], id));
-        let (data_key, data) = data.map_or_else(Default::default, |data| {
-            (&b",\"data\":"[..], data.get().as_bytes())
-        });
+        let (data_key, data) = data.map_or_else(Default::default, |data| (&b",\"data\":"[..], data.get().as_bytes()));
         let mut buf = [
             EVENT_HEAD,
             b"{\"jsonrpc\":\"2.0\"",
@@ -82,11 +72,7 @@ impl Frame {
             #[serde(skip_serializing_if = "Option::is_none")]
             params: Option<&'a P>,
         }
-        Self::message(&Notification {
-            jsonrpc: "2.0",
-            method,
-            params,
-        })
+        Self::message(&Notification { jsonrpc: "2.0", method, params })
     }
 
     /// A whole message of any kind.
@@ -105,8 +91,7 @@ impl Frame {
 
     /// The message alone.
     pub(crate) fn json(&self) -> Bytes {
-        self.0
-            .slice(EVENT_HEAD.len()..self.0.len() - EVENT_END.len())
+        self.0.slice(EVENT_HEAD.len()..self.0.len() - EVENT_END.len())
     }
 }
 
@@ -134,10 +119,7 @@ pub(crate) fn to_one_line(buf: &mut Vec<u8>, from: usize) -> bool {
 
 fn has_line_break(text: &[u8]) -> bool {
     // Whole blocks of plain bytes, so that the compiler makes vector instructions of it: 15 times as fast as `any`.
-    let breaks = |block: &[u8]| {
-        block.iter().fold(0, |found, &byte| {
-            found | u8::from(byte == b'\n') | u8::from(byte == b'\r')
-        })
-    };
+    let breaks =
+        |block: &[u8]| block.iter().fold(0, |found, &byte| found | u8::from(byte == b'\n') | u8::from(byte == b'\r'));
     text.chunks(64).any(|block| breaks(block) != 0)
 }

@@ -18,16 +18,12 @@ pub(super) enum Member {
 }
 
 impl Member {
-    pub(super) const OF_RESULT: &'static [Self] =
-        &[Self::ResultType, Self::TtlMs, Self::CacheScope, Self::Meta];
+    pub(super) const OF_RESULT: &'static [Self] = &[Self::ResultType, Self::TtlMs, Self::CacheScope, Self::Meta];
     pub(super) const OF_META: &'static [Self] = &[Self::ServerInfo];
 
     /// The one of `known` that has this key.
     pub(super) fn among(known: &[Self], key: &[u8]) -> Option<Self> {
-        known
-            .iter()
-            .find(|member| member.name().as_bytes() == key)
-            .copied()
+        known.iter().find(|member| member.name().as_bytes() == key).copied()
     }
 
     pub(super) const fn name(self) -> &'static str {
@@ -93,22 +89,14 @@ impl Places {
     }
 
     /// Finds the `known` members of an object that is already written, and those of its `_meta`.
-    pub(super) fn scan(
-        &mut self,
-        buf: &[u8],
-        object: Place,
-        known: &[Member],
-    ) -> Result<(), ReplyFault> {
+    pub(super) fn scan(&mut self, buf: &[u8], object: Place, known: &[Member]) -> Result<(), ReplyFault> {
         let mut recorded = Ok(());
         let walk = scan::members(object.of(buf), |key, value| {
             let Some(member) = Member::among(known, key) else {
                 return;
             };
             let value = value.range();
-            let place = Place {
-                start: object.start + value.start,
-                end: object.start + value.end,
-            };
+            let place = Place { start: object.start + value.start, end: object.start + value.end };
             if let Err(fault) = self.record(member, place) {
                 recorded = Err(fault);
             }
@@ -118,9 +106,9 @@ impl Places {
         }
         recorded?;
         match self.meta {
-            Some(meta) if known.contains(&Member::Meta) => self
-                .scan(buf, meta, Member::OF_META)
-                .map_err(ReplyFault::in_meta),
+            Some(meta) if known.contains(&Member::Meta) => {
+                self.scan(buf, meta, Member::OF_META).map_err(ReplyFault::in_meta)
+            }
             _ => Ok(()),
         }
     }
@@ -128,13 +116,8 @@ impl Places {
     /// Follows an edit of the buffer, which put `added` bytes in the place of what stood `at`: a whole value, or
     /// nothing.
     pub(super) fn shift(&mut self, at: Place, added: usize) {
-        let all = [
-            &mut self.result_type,
-            &mut self.ttl_ms,
-            &mut self.cache_scope,
-            &mut self.meta,
-            &mut self.server_info,
-        ];
+        let all =
+            [&mut self.result_type, &mut self.ttl_ms, &mut self.cache_scope, &mut self.meta, &mut self.server_info];
         for place in all.into_iter().flatten() {
             for position in [&mut place.start, &mut place.end] {
                 if *position > at.start {

@@ -71,14 +71,7 @@ impl Reply {
         value.serialize(Object::result(&mut buf, &mut places))?;
         if sse::to_one_line(&mut buf, RESULT_HEAD.len()) {
             places = Places::default();
-            places.scan(
-                &buf,
-                Place {
-                    start: RESULT_HEAD.len(),
-                    end: buf.len(),
-                },
-                Member::OF_RESULT,
-            )?;
+            places.scan(&buf, Place { start: RESULT_HEAD.len(), end: buf.len() }, Member::OF_RESULT)?;
         }
         let reply = Self { buf, places };
         match reply.member(Member::ResultType) {
@@ -137,10 +130,7 @@ impl Reply {
             ),
             CacheRule::Never => (false, false),
         };
-        if self
-            .result_type()
-            .is_some_and(|result_type| result_type != "complete")
-        {
+        if self.result_type().is_some_and(|result_type| result_type != "complete") {
             return;
         }
         if !keeps_ttl {
@@ -167,26 +157,11 @@ impl Reply {
     /// Adds a member to the object whose closing brace is the last byte before `end`.
     fn add(&mut self, end: usize, member: Member, value: &[u8]) {
         let brace = end - 1;
-        let is_first = self
-            .buf
-            .get(..brace)
-            .is_some_and(|before| before.trim_ascii_end().ends_with(b"{"));
+        let is_first = self.buf.get(..brace).is_some_and(|before| before.trim_ascii_end().ends_with(b"{"));
         let comma: &[u8] = if is_first { b"" } else { b"," };
-        self.replace(
-            Place {
-                start: brace,
-                end: brace,
-            },
-            &[comma, b"\"", member.name().as_bytes(), b"\":", value],
-        );
+        self.replace(Place { start: brace, end: brace }, &[comma, b"\"", member.name().as_bytes(), b"\":", value]);
         let start = brace + comma.len() + member.name().len() + b"\"\":".len();
-        self.places.set(
-            member,
-            Place {
-                start,
-                end: start + value.len(),
-            },
-        );
+        self.places.set(member, Place { start, end: start + value.len() });
     }
 
     /// Puts `parts` in the place of what stands `at`. Costs no buffer beside the reply's own.

@@ -2,9 +2,7 @@
 //!
 //! It writes the braces and keys of the result, and of its `_meta`, and gives every other value to serde_json.
 
-use serde::ser::{
-    Impossible, Serialize, SerializeMap, SerializeStruct, SerializeStructVariant, Serializer,
-};
+use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, SerializeStructVariant, Serializer};
 
 use super::ReplyFault;
 use super::members::{Member, Place, Places};
@@ -23,45 +21,24 @@ pub(super) struct Object<'a> {
 impl<'a> Object<'a> {
     /// The result itself.
     pub(super) fn result(buf: &'a mut Vec<u8>, places: &'a mut Places) -> Self {
-        Self {
-            buf,
-            places,
-            known: Member::OF_RESULT,
-        }
+        Self { buf, places, known: Member::OF_RESULT }
     }
 
     fn open(self) -> Members<'a> {
-        Members {
-            object: self,
-            lead: b'{',
-            pending: None,
-        }
+        Members { object: self, lead: b'{', pending: None }
     }
 
     /// Copies JSON text to the buffer and looks for the members in it.
     fn copy<T: Serialize + ?Sized>(&mut self, text: &T) -> Result<(), ReplyFault> {
         let start = self.buf.len();
         serde_json::to_writer(&mut *self.buf, &Raw(text))?;
-        self.places.scan(
-            self.buf,
-            Place {
-                start,
-                end: self.buf.len(),
-            },
-            self.known,
-        )
+        self.places.scan(self.buf, Place { start, end: self.buf.len() }, self.known)
     }
 
     /// Notes that the value of `member` goes from `start` to the end of the buffer.
     fn record(&mut self, member: Option<Member>, start: usize) -> Result<(), ReplyFault> {
         match member {
-            Some(member) => self.places.record(
-                member,
-                Place {
-                    start,
-                    end: self.buf.len(),
-                },
-            ),
+            Some(member) => self.places.record(member, Place { start, end: self.buf.len() }),
             None => Ok(()),
         }
     }
@@ -98,11 +75,7 @@ impl<'a> Members<'a> {
         let start = object.buf.len();
         let member = self.pending.take();
         if member == Some(Member::Meta) {
-            let meta = Object {
-                buf: object.buf,
-                places: object.places,
-                known: Member::OF_META,
-            };
+            let meta = Object { buf: object.buf, places: object.places, known: Member::OF_META };
             value.serialize(meta).map_err(ReplyFault::in_meta)?;
         } else {
             serde_json::to_writer(&mut *object.buf, value)?;
@@ -159,11 +132,7 @@ impl SerializeStruct for Fields<'_> {
     type Ok = ();
     type Error = ReplyFault;
 
-    fn serialize_field<V: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &V,
-    ) -> Result<(), ReplyFault> {
+    fn serialize_field<V: Serialize + ?Sized>(&mut self, key: &'static str, value: &V) -> Result<(), ReplyFault> {
         match self {
             Self::Members(members) => {
                 members.key(key)?;
@@ -194,11 +163,7 @@ impl SerializeStructVariant for Variant<'_> {
     type Ok = ();
     type Error = ReplyFault;
 
-    fn serialize_field<V: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &V,
-    ) -> Result<(), ReplyFault> {
+    fn serialize_field<V: Serialize + ?Sized>(&mut self, key: &'static str, value: &V) -> Result<(), ReplyFault> {
         self.fields.key(key)?;
         self.fields.value(value)
     }
@@ -252,22 +217,10 @@ impl<'a> Serializer for Object<'a> {
         let mut outer = self.open();
         outer.key(variant)?;
         let member = outer.pending;
-        let known = if member == Some(Member::Meta) {
-            Member::OF_META
-        } else {
-            &[]
-        };
+        let known = if member == Some(Member::Meta) { Member::OF_META } else { &[] };
         let start = outer.object.buf.len();
-        let fields = Object {
-            known,
-            ..outer.object
-        }
-        .open();
-        Ok(Variant {
-            fields,
-            member,
-            start,
-        })
+        let fields = Object { known, ..outer.object }.open();
+        Ok(Variant { fields, member, start })
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -283,11 +236,7 @@ impl<'a> Serializer for Object<'a> {
         members.end()
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        value: &T,
-    ) -> Result<(), ReplyFault> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), ReplyFault> {
         value.serialize(self)
     }
 
@@ -323,12 +272,7 @@ impl<'a> Serializer for Object<'a> {
         Err(ReplyFault::NotAnObject)
     }
 
-    fn serialize_unit_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-    ) -> Result<(), ReplyFault> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), ReplyFault> {
         Err(ReplyFault::NotAnObject)
     }
 
@@ -344,13 +288,7 @@ impl<'a> Serializer for Object<'a> {
         Err(ReplyFault::NotAnObject)
     }
 
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Never, ReplyFault> {
+    fn serialize_tuple_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Never, ReplyFault> {
         Err(ReplyFault::NotAnObject)
     }
 }

@@ -11,10 +11,7 @@ mod stamping;
 mod writing;
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-const PLAIN: Stamp<'_> = Stamp {
-    server_info: None,
-    cache: CacheRule::None,
-};
+const PLAIN: Stamp<'_> = Stamp { server_info: None, cache: CacheRule::None };
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
@@ -43,43 +40,21 @@ fn stamped<T: Serialize + ?Sized>(value: &T, stamp: Stamp<'_>) -> String {
 
 /// `value` with the server's identity.
 fn identified<T: Serialize + ?Sized>(value: &T) -> String {
-    stamped(
-        value,
-        Stamp {
-            server_info: Some(br#"{"name":"s"}"#),
-            cache: CacheRule::None,
-        },
-    )
+    stamped(value, Stamp { server_info: Some(br#"{"name":"s"}"#), cache: CacheRule::None })
 }
 
 fn cached<T: Serialize + ?Sized>(value: &T, cache: CacheRule) -> Value {
-    parse(
-        stamped(
-            value,
-            Stamp {
-                server_info: None,
-                cache,
-            },
-        )
-        .as_bytes(),
-    )
+    parse(stamped(value, Stamp { server_info: None, cache }).as_bytes())
 }
 
 /// What the reply has kept of each member is what a reader of the whole finds.
 fn check_places(reply: &Reply) {
     let result = parse(reply.json());
     for member in Member::OF_RESULT {
-        assert_eq!(
-            reply.member(*member).map(parse).as_ref(),
-            result.get(member.name()),
-            "{member:?}"
-        );
+        assert_eq!(reply.member(*member).map(parse).as_ref(), result.get(member.name()), "{member:?}");
     }
     let server_info = result.get("_meta").and_then(|meta| meta.get(SERVER_INFO));
-    assert_eq!(
-        reply.member(Member::ServerInfo).map(parse).as_ref(),
-        server_info
-    );
+    assert_eq!(reply.member(Member::ServerInfo).map(parse).as_ref(), server_info);
 }
 
 fn parse(json: &[u8]) -> Value {

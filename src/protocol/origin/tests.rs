@@ -11,27 +11,16 @@ fn origins(listed: &[&str]) -> Origins {
 }
 
 fn lines(values: &[&[u8]]) -> HeaderMap {
-    values
-        .iter()
-        .map(|value| (ORIGIN, HeaderValue::from_bytes(value).unwrap()))
-        .collect()
+    values.iter().map(|value| (ORIGIN, HeaderValue::from_bytes(value).unwrap())).collect()
 }
 
 fn assert_allowed(origins: &Origins, origin: &str) {
     let headers = lines(&[origin.as_bytes()]);
-    assert_eq!(
-        origins.judge(&headers),
-        Verdict::Allowed(&headers[ORIGIN]),
-        "{origin}"
-    );
+    assert_eq!(origins.judge(&headers), Verdict::Allowed(&headers[ORIGIN]), "{origin}");
 }
 
 fn assert_refused(origins: &Origins, origin: &str) {
-    assert_eq!(
-        origins.judge(&lines(&[origin.as_bytes()])),
-        Verdict::Refused,
-        "{origin}"
-    );
+    assert_eq!(origins.judge(&lines(&[origin.as_bytes()])), Verdict::Refused, "{origin}");
 }
 
 #[test]
@@ -55,12 +44,7 @@ fn loopback_can_be_left_to_the_list() {
     let mut origins = origins(&["http://localhost:3000"]);
     origins.loopback(Loopback::Listed);
     assert_allowed(&origins, "http://localhost:3000");
-    for origin in [
-        "http://localhost",
-        "http://localhost:3001",
-        "https://localhost:3000",
-        "http://127.0.0.1:3000",
-    ] {
+    for origin in ["http://localhost", "http://localhost:3001", "https://localhost:3000", "http://127.0.0.1:3000"] {
         assert_refused(&origins, origin);
     }
 }
@@ -71,71 +55,28 @@ fn own_address() {
         (
             "192.168.1.5:8080",
             &["http://192.168.1.5:8080", "https://192.168.1.5:8080"][..],
-            &[
-                "http://192.168.1.5",
-                "http://192.168.1.5:8081",
-                "http://192.168.1.50:8080",
-                "ws://192.168.1.5:8080",
-            ][..],
+            &["http://192.168.1.5", "http://192.168.1.5:8081", "http://192.168.1.50:8080", "ws://192.168.1.5:8080"][..],
         ),
-        (
-            "192.0.2.1:80",
-            &[
-                "http://192.0.2.1",
-                "http://192.0.2.1:80",
-                "https://192.0.2.1:80",
-            ],
-            &["https://192.0.2.1"],
-        ),
-        (
-            "192.0.2.1:443",
-            &["https://192.0.2.1"],
-            &["http://192.0.2.1"],
-        ),
-        (
-            "[2001:db8::1]:8080",
-            &["http://[2001:db8::1]:8080"],
-            &["http://[2001:db8::2]:8080"],
-        ),
-        (
-            "[fe80::1%3]:8080",
-            &["http://[fe80::1]:8080"],
-            &["http://[fe80::1%3]:8080"],
-        ),
-        (
-            "[::ffff:192.0.2.1]:8080",
-            &["http://192.0.2.1:8080"],
-            &["http://192.0.2.1"],
-        ),
+        ("192.0.2.1:80", &["http://192.0.2.1", "http://192.0.2.1:80", "https://192.0.2.1:80"], &["https://192.0.2.1"]),
+        ("192.0.2.1:443", &["https://192.0.2.1"], &["http://192.0.2.1"]),
+        ("[2001:db8::1]:8080", &["http://[2001:db8::1]:8080"], &["http://[2001:db8::2]:8080"]),
+        ("[fe80::1%3]:8080", &["http://[fe80::1]:8080"], &["http://[fe80::1%3]:8080"]),
+        ("[::ffff:192.0.2.1]:8080", &["http://192.0.2.1:8080"], &["http://192.0.2.1"]),
     ] {
         let mut origins = origins(&[]);
         origins.add_address(address.parse().unwrap());
-        allowed
-            .iter()
-            .for_each(|origin| assert_allowed(&origins, origin));
-        refused
-            .iter()
-            .for_each(|origin| assert_refused(&origins, origin));
+        allowed.iter().for_each(|origin| assert_allowed(&origins, origin));
+        refused.iter().for_each(|origin| assert_refused(&origins, origin));
     }
 }
 
 #[test]
 fn an_unspecified_address_adds_nothing() {
-    for address in [
-        "0.0.0.0:8080",
-        "[::]:8080",
-        "[::ffff:0.0.0.0]:8080",
-        "192.0.2.1:0",
-    ] {
+    for address in ["0.0.0.0:8080", "[::]:8080", "[::ffff:0.0.0.0]:8080", "192.0.2.1:0"] {
         let mut origins = origins(&[]);
         origins.add_address(address.parse().unwrap());
         assert!(origins.listed.is_empty(), "{address}");
-        for origin in [
-            "http://0.0.0.0:8080",
-            "http://[::]:8080",
-            "http://192.0.2.1:8080",
-            "http://192.0.2.1",
-        ] {
+        for origin in ["http://0.0.0.0:8080", "http://[::]:8080", "http://192.0.2.1:8080", "http://192.0.2.1"] {
             assert_refused(&origins, origin);
         }
     }
@@ -146,11 +87,7 @@ fn listed() {
     for (entry, allowed, refused) in [
         (
             "https://App.Example.com",
-            &[
-                "https://app.example.com",
-                "HTTPS://APP.EXAMPLE.COM",
-                "https://app.example.com:443",
-            ][..],
+            &["https://app.example.com", "HTTPS://APP.EXAMPLE.COM", "https://app.example.com:443"][..],
             &[
                 "http://app.example.com",
                 "https://app.example.com:444",
@@ -161,36 +98,12 @@ fn listed() {
                 "https://app.example.co",
             ][..],
         ),
-        (
-            "http://example.com:80",
-            &["http://example.com"],
-            &["https://example.com", "https://example.com:80"],
-        ),
-        (
-            "http://example.com:3000",
-            &["http://example.com:3000"],
-            &["http://example.com", "http://example.com:300"],
-        ),
-        (
-            "https://[2001:DB8:0:0::1]",
-            &["https://[2001:db8::1]"],
-            &["https://[2001:db8::2]"],
-        ),
-        (
-            "https://xn--bcher-kva.example",
-            &["https://xn--bcher-kva.example"],
-            &["https://bücher.example"],
-        ),
-        (
-            "vscode-webview://1a2b3c",
-            &["vscode-webview://1a2b3c"],
-            &["vscode-webview://1a2b3d", "http://1a2b3c"],
-        ),
-        (
-            "vscode-file://vscode-app",
-            &["vscode-file://vscode-app"],
-            &["vscode-file://"],
-        ),
+        ("http://example.com:80", &["http://example.com"], &["https://example.com", "https://example.com:80"]),
+        ("http://example.com:3000", &["http://example.com:3000"], &["http://example.com", "http://example.com:300"]),
+        ("https://[2001:DB8:0:0::1]", &["https://[2001:db8::1]"], &["https://[2001:db8::2]"]),
+        ("https://xn--bcher-kva.example", &["https://xn--bcher-kva.example"], &["https://bücher.example"]),
+        ("vscode-webview://1a2b3c", &["vscode-webview://1a2b3c"], &["vscode-webview://1a2b3d", "http://1a2b3c"]),
+        ("vscode-file://vscode-app", &["vscode-file://vscode-app"], &["vscode-file://"]),
         (
             "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn",
             &["chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn"],
@@ -201,19 +114,11 @@ fn listed() {
             &["moz-extension://2b9b34e0-8a3d-4c51-9c43-0a6f4f1f6a7b"],
             &["moz-extension://2b9b34e0-8a3d-4c51-9c43-0a6f4f1f6a7c"],
         ),
-        (
-            "tauri://localhost",
-            &["tauri://localhost", "http://localhost"],
-            &["tauri://localhost:80"],
-        ),
+        ("tauri://localhost", &["tauri://localhost", "http://localhost"], &["tauri://localhost:80"]),
     ] {
         let origins = origins(&[entry]);
-        allowed
-            .iter()
-            .for_each(|origin| assert_allowed(&origins, origin));
-        refused
-            .iter()
-            .for_each(|origin| assert_refused(&origins, origin));
+        allowed.iter().for_each(|origin| assert_allowed(&origins, origin));
+        refused.iter().for_each(|origin| assert_refused(&origins, origin));
     }
 }
 
@@ -301,14 +206,8 @@ fn everything_else_is_refused() {
         assert_refused(&origins, origin);
     }
     assert_refused(&origins, &format!("http://{}", "a.".repeat(30_000)));
-    assert_eq!(
-        origins.judge(&lines(&[b"http://localhost\xff"])),
-        Verdict::Refused
-    );
-    assert_eq!(
-        origins.judge(&lines(&[b"\xff\xfehttp://localhost"])),
-        Verdict::Refused
-    );
+    assert_eq!(origins.judge(&lines(&[b"http://localhost\xff"])), Verdict::Refused);
+    assert_eq!(origins.judge(&lines(&[b"\xff\xfehttp://localhost"])), Verdict::Refused);
 }
 
 #[test]
@@ -330,10 +229,7 @@ fn not_from_host() {
     let mut headers = lines(&[b"http://rebound.test:8080"]);
     for host in ["rebound.test:8080", "localhost"] {
         headers.insert(HOST, host.parse().unwrap());
-        assert_eq!(
-            origins(&["https://example.com"]).judge(&headers),
-            Verdict::Refused
-        );
+        assert_eq!(origins(&["https://example.com"]).judge(&headers), Verdict::Refused);
     }
     headers.remove(ORIGIN);
     assert_eq!(origins(&[]).judge(&headers), Verdict::Absent);
@@ -363,10 +259,7 @@ fn a_bad_entry_says_what_to_change() {
     ] {
         let mut origins = Origins::default();
         let error = origins.add(origin).unwrap_err().to_string();
-        assert!(
-            error.contains(advice) && error.contains(&format!("{origin:?}")),
-            "{error}"
-        );
+        assert!(error.contains(advice) && error.contains(&format!("{origin:?}")), "{error}");
         assert!(origins.listed.is_empty());
     }
 }

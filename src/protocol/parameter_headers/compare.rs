@@ -32,10 +32,7 @@ impl Place {
         };
         let known = self.members.iter().position(|member| *member.key == **key);
         let index = known.unwrap_or_else(|| {
-            self.members.push(Self {
-                key: key.as_ref().into(),
-                ..Self::default()
-            });
+            self.members.push(Self { key: key.as_ref().into(), ..Self::default() });
             self.members.len() - 1
         });
         if let Some(member) = self.members.get_mut(index) {
@@ -66,10 +63,7 @@ impl Place {
         if let Some(text) = object.filter(is_object) {
             // A doubled member is all that reading can fail on: the text is valid JSON, and none of it is interpreted.
             serde_json::Deserializer::from_slice(text)
-                .deserialize_map(Members {
-                    places: &self.members,
-                    found: &mut found,
-                })
+                .deserialize_map(Members { places: &self.members, found: &mut found })
                 .map_err(|_| ParameterFault::DuplicateArgument)?;
         }
         for (member, value) in self.members.iter().zip(found) {
@@ -109,9 +103,7 @@ impl ParameterHeader {
             (Ok(Some(text)), argument) if argument.is(&text) => Ok(()),
             (Ok(Some(_)), _) => Err(MirrorFaultKind::Different),
         };
-        judged.map_err(|what| {
-            ParameterFault::Header(MirrorFault::new(self.spelled.to_string(), what))
-        })
+        judged.map_err(|what| ParameterFault::Header(MirrorFault::new(self.spelled.to_string(), what)))
     }
 }
 
@@ -171,11 +163,7 @@ impl<'de> Visitor<'de> for Members<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let place = |key: &[u8]| {
-            self.places
-                .iter()
-                .position(|place| place.key.as_bytes() == key)
-        };
+        let place = |key: &[u8]| self.places.iter().position(|place| place.key.as_bytes() == key);
         while let Some(index) = map.next_key_seed(Unescaped(place))? {
             match index.and_then(|index| self.found.get_mut(index)) {
                 Some(slot) if slot.is_some() => return Err(A::Error::custom("doubled")),

@@ -77,11 +77,7 @@ impl ParameterHeaders {
     }
 
     /// Checks the headers of a call against its `arguments`, a valid JSON text.
-    pub(crate) fn check(
-        &self,
-        headers: &HeaderMap,
-        arguments: Option<&[u8]>,
-    ) -> Result<(), ParameterFault> {
+    pub(crate) fn check(&self, headers: &HeaderMap, arguments: Option<&[u8]>) -> Result<(), ParameterFault> {
         if self.is_empty() {
             return Ok(());
         }
@@ -95,9 +91,7 @@ impl ParameterHeaders {
 
 /// Whether a request carries any `Mcp-Param-*` header, annotated or not.
 pub(crate) fn any_parameter_header(headers: &HeaderMap) -> bool {
-    headers
-        .keys()
-        .any(|name| name.as_str().starts_with(header::PARAM_PREFIX))
+    headers.keys().any(|name| name.as_str().starts_with(header::PARAM_PREFIX))
 }
 
 /// Why a call is refused.

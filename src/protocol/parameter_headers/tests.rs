@@ -22,21 +22,15 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 }
 
 /// Checks a call; `Ok`, or the kind of the fault.
-fn check(
-    tool: &ParameterHeaders,
-    pairs: &[(&str, &str)],
-    arguments: &str,
-) -> Result<(), MirrorFaultKind> {
-    tool.check(&headers(pairs), Some(arguments.as_bytes()))
-        .map_err(|fault| match fault {
-            ParameterFault::Header(fault) => fault.what,
-            ParameterFault::DuplicateArgument => panic!("{arguments} has no duplicates"),
-        })
+fn check(tool: &ParameterHeaders, pairs: &[(&str, &str)], arguments: &str) -> Result<(), MirrorFaultKind> {
+    tool.check(&headers(pairs), Some(arguments.as_bytes())).map_err(|fault| match fault {
+        ParameterFault::Header(fault) => fault.what,
+        ParameterFault::DuplicateArgument => panic!("{arguments} has no duplicates"),
+    })
 }
 
 fn is_duplicate(tool: &ParameterHeaders, pairs: &[(&str, &str)], arguments: &str) -> bool {
-    tool.check(&headers(pairs), Some(arguments.as_bytes()))
-        == Err(ParameterFault::DuplicateArgument)
+    tool.check(&headers(pairs), Some(arguments.as_bytes())) == Err(ParameterFault::DuplicateArgument)
 }
 
 /// A tool with one annotated property `value`, mirrored in `Mcp-Param-Value`.
@@ -51,11 +45,7 @@ fn tool_of(kind: &str) -> ParameterHeaders {
 
 /// The faults of a schema as text, sorted.
 fn faults(schema: &Value) -> Vec<String> {
-    let mut faults: Vec<_> = ParameterHeaders::of_schema(schema)
-        .faults()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let mut faults: Vec<_> = ParameterHeaders::of_schema(schema).faults().iter().map(ToString::to_string).collect();
     faults.sort();
     faults
 }

@@ -56,10 +56,7 @@ impl AnnotationFault {
 
     /// The fault of a schema that is no JSON, or nested too deep to be read.
     pub(super) fn unreadable() -> Self {
-        Self {
-            pointer: String::new(),
-            kind: FaultKind::Unreadable,
-        }
+        Self { pointer: String::new(), kind: FaultKind::Unreadable }
     }
 }
 
@@ -71,16 +68,10 @@ impl fmt::Display for AnnotationFault {
             FaultKind::NotPrimitive => "the type is not string, integer or boolean",
             FaultKind::NotToken => "the name is not a header name token",
             FaultKind::TooDeep => "nested too deep to be looked for",
-            FaultKind::Unreachable => {
-                "not on a property that a chain of `properties` alone leads to"
-            }
+            FaultKind::Unreachable => "not on a property that a chain of `properties` alone leads to",
             FaultKind::Unreadable => "the schema cannot be read as JSON of at most 128 levels",
         };
-        let place = if self.pointer.is_empty() {
-            "the root"
-        } else {
-            &self.pointer
-        };
+        let place = if self.pointer.is_empty() { "the root" } else { &self.pointer };
         write!(f, "{KEYWORD} at {place}: {what}")
     }
 }
@@ -128,8 +119,7 @@ impl<'a> Walk<'a> {
             match keyword.as_str() {
                 KEYWORD => self.annotation(value, keywords, reach),
                 "properties" => self.named_schemas(keyword, value, reach),
-                "$defs" | "definitions" | "dependencies" | "dependentSchemas"
-                | "patternProperties" => {
+                "$defs" | "definitions" | "dependencies" | "dependentSchemas" | "patternProperties" => {
                     self.named_schemas(keyword, value, Reach::Otherwise);
                 }
                 // Instances, not schemas: nothing in them is an annotation.
@@ -167,10 +157,7 @@ impl<'a> Walk<'a> {
             Ok(header) => self.annotations.push(Annotation {
                 // Every other token is the keyword `properties`.
                 path: self.tokens.iter().skip(1).step_by(2).cloned().collect(),
-                header: ParameterHeader {
-                    name: header,
-                    spelled: format!("Mcp-Param-{name}").into(),
-                },
+                header: ParameterHeader { name: header, spelled: format!("Mcp-Param-{name}").into() },
                 pointer: self.pointer(),
             }),
         }
@@ -186,10 +173,7 @@ impl<'a> Walk<'a> {
         self.annotations.retain(|annotation| {
             let unique = uses.get(&annotation.header.name) == Some(&1);
             if !unique {
-                faults.push(AnnotationFault {
-                    pointer: annotation.pointer.clone(),
-                    kind: FaultKind::Doubled,
-                });
+                faults.push(AnnotationFault { pointer: annotation.pointer.clone(), kind: FaultKind::Doubled });
             }
             unique
         });
@@ -207,10 +191,7 @@ impl<'a> Walk<'a> {
     }
 
     fn pointer(&self) -> String {
-        self.tokens
-            .iter()
-            .flat_map(|token| ["/".to_owned(), token.replace('~', "~0").replace('/', "~1")])
-            .collect()
+        self.tokens.iter().flat_map(|token| ["/".to_owned(), token.replace('~', "~0").replace('/', "~1")]).collect()
     }
 }
 
@@ -219,8 +200,7 @@ fn is_primitive(of: Option<&Value>) -> bool {
     let primitive = |name: &Value| matches!(name.as_str(), Some("string" | "integer" | "boolean"));
     match of {
         Some(Value::Array(names)) => {
-            names.iter().any(primitive)
-                && names.iter().all(|name| primitive(name) || name == "null")
+            names.iter().any(primitive) && names.iter().all(|name| primitive(name) || name == "null")
         }
         Some(name) => primitive(name),
         None => false,

@@ -21,14 +21,7 @@ impl<'a> Scanner<'a> {
         if u32::try_from(text.len()).is_err() {
             return Err(Fault::Syntax);
         }
-        Ok(Self {
-            text,
-            at: 0,
-            base: 0,
-            depth: 0,
-            nesting: nesting.min(MAX_NESTING),
-            line_break: false,
-        })
+        Ok(Self { text, at: 0, base: 0, depth: 0, nesting: nesting.min(MAX_NESTING), line_break: false })
     }
 
     /// At `{`: calls `member` with each key, at the start of its value, which `member` must read.
@@ -170,10 +163,7 @@ impl<'a> Scanner<'a> {
         match self.text.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') => {
-                let digits = self
-                    .text
-                    .get(self.at + 2..self.at + 6)
-                    .ok_or(Fault::Syntax)?;
+                let digits = self.text.get(self.at + 2..self.at + 6).ok_or(Fault::Syntax)?;
                 if !digits.iter().all(u8::is_ascii_hexdigit) {
                     return Err(Fault::Syntax);
                 }
@@ -212,19 +202,11 @@ impl<'a> Scanner<'a> {
         while self.peek().is_ascii_digit() {
             self.at += 1;
         }
-        if self.at == start {
-            Err(Fault::Syntax)
-        } else {
-            Ok(())
-        }
+        if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
     }
 
     fn literal(&mut self, literal: &[u8]) -> Result<(), Fault> {
-        if self
-            .text
-            .get(self.at..)
-            .is_some_and(|rest| rest.starts_with(literal))
-        {
+        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(literal)) {
             self.at += literal.len();
             Ok(())
         } else {
@@ -274,11 +256,7 @@ impl<'a> Scanner<'a> {
     /// Nothing but white space may follow.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         self.white_space();
-        if self.at == self.text.len() {
-            Ok(())
-        } else {
-            Err(Fault::Syntax)
-        }
+        if self.at == self.text.len() { Ok(()) } else { Err(Fault::Syntax) }
     }
 
     /// The byte here; at the end NUL, which begins no token.

@@ -2,10 +2,7 @@ use serde::de::IgnoredAny;
 
 use super::*;
 
-const CAPS: Caps = Caps {
-    nesting: 128,
-    elements: 100,
-};
+const CAPS: Caps = Caps { nesting: 128, elements: 100 };
 
 /// One of everything: each kind of token, white space of each kind, every level that is entered by a call.
 const SAMPLE: &str = concat!(
@@ -70,18 +67,9 @@ fn every_insertion_and_deletion_is_judged_as_serde_json_does() {
 
 #[test]
 fn every_truncation_is_a_syntax_error() {
-    for sample in [
-        SAMPLE.to_owned(),
-        format!("[1,{SAMPLE}]"),
-        "\"text\"".to_owned(),
-        "true".to_owned(),
-    ] {
+    for sample in [SAMPLE.to_owned(), format!("[1,{SAMPLE}]"), "\"text\"".to_owned(), "true".to_owned()] {
         for end in 0..sample.len() {
-            assert_eq!(
-                scan(&sample.as_bytes()[..end]).unwrap_err(),
-                Fault::Syntax,
-                "{sample} cut at {end}"
-            );
+            assert_eq!(scan(&sample.as_bytes()[..end]).unwrap_err(), Fault::Syntax, "{sample} cut at {end}");
         }
     }
 }
@@ -145,12 +133,7 @@ fn tokens_are_judged_as_serde_json_does() {
         "[\"\\u002b41\"]",
     ];
     for word in words {
-        for text in [
-            word.to_owned(),
-            format!("[{word}]"),
-            format!("{{\"k\":{word}}}"),
-            format!(" {word}\r\n"),
-        ] {
+        for text in [word.to_owned(), format!("[{word}]"), format!("{{\"k\":{word}}}"), format!(" {word}\r\n")] {
             agrees_with_serde_json(text.as_bytes());
         }
     }
@@ -173,11 +156,7 @@ fn a_string_ends_right_wherever_its_bytes_fall() {
 
 /// `depth` arrays, or objects, in one another.
 fn nested(open: &str, close: &str, depth: usize) -> String {
-    format!(
-        "{}{}",
-        open.repeat(depth).trim_end_matches("\"a\":"),
-        close.repeat(depth)
-    )
+    format!("{}{}", open.repeat(depth).trim_end_matches("\"a\":"), close.repeat(depth))
 }
 
 #[test]
@@ -198,10 +177,7 @@ fn nesting_counts_every_container_from_the_outermost() {
     for (before, after, outside) in places {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             for limit in [outside.max(1), 5, 127, 128, 1_000] {
-                let caps = Caps {
-                    nesting: u32::try_from(limit).unwrap(),
-                    ..CAPS
-                };
+                let caps = Caps { nesting: u32::try_from(limit).unwrap(), ..CAPS };
                 let most = limit.min(128) - outside;
                 for (depth, fits) in [(most, true), (most + 1, false), (50_000, false)] {
                     if depth == 0 {
@@ -210,10 +186,7 @@ fn nesting_counts_every_container_from_the_outermost() {
                     let text = format!("{before}{}{after}", nested(open, close, depth));
                     let scanned = super::scan(text.as_bytes(), caps).map(drop);
                     let expected = if fits { Ok(()) } else { Err(Fault::Nesting) };
-                    assert_eq!(
-                        scanned, expected,
-                        "{depth} of {open} in {before}…{after}, limit {limit}"
-                    );
+                    assert_eq!(scanned, expected, "{depth} of {open} in {before}…{after}, limit {limit}");
                 }
             }
         }
@@ -224,35 +197,19 @@ fn nesting_counts_every_container_from_the_outermost() {
 fn nesting_is_about_open_containers_not_about_their_number() {
     let caps = Caps { nesting: 2, ..CAPS };
     assert!(super::scan(format!("[{}1]", "{},[],".repeat(1_000)).as_bytes(), caps).is_ok());
-    assert_eq!(
-        super::scan(b"{}", Caps { nesting: 0, ..CAPS }).unwrap_err(),
-        Fault::Nesting
-    );
+    assert_eq!(super::scan(b"{}", Caps { nesting: 0, ..CAPS }).unwrap_err(), Fault::Nesting);
     assert!(super::scan(b"1", Caps { nesting: 0, ..CAPS }).is_ok());
     // brackets that never close are the same fault, and cost no stack
     assert_eq!(scan("[".repeat(1_000_000)).unwrap_err(), Fault::Nesting);
-    assert_eq!(
-        scan("{\"params\":".repeat(1_000_000)).unwrap_err(),
-        Fault::Nesting
-    );
-    assert_eq!(
-        members("[".repeat(1_000_000).as_bytes(), |_, _| ()),
-        Err(Fault::Nesting)
-    );
+    assert_eq!(scan("{\"params\":".repeat(1_000_000)).unwrap_err(), Fault::Nesting);
+    assert_eq!(members("[".repeat(1_000_000).as_bytes(), |_, _| ()), Err(Fault::Nesting));
 }
 
 #[test]
 fn containers_close_with_their_own_bracket_at_any_depth() {
     let kinds: Vec<bool> = (0..128).map(|n| n % 3 == 0 || n % 7 == 2).collect();
-    let open: String = kinds
-        .iter()
-        .map(|object| if *object { "{\"a\":" } else { "[" })
-        .collect();
-    let close: String = kinds
-        .iter()
-        .rev()
-        .map(|object| if *object { "}" } else { "]" })
-        .collect();
+    let open: String = kinds.iter().map(|object| if *object { "{\"a\":" } else { "[" }).collect();
+    let close: String = kinds.iter().rev().map(|object| if *object { "}" } else { "]" }).collect();
     assert!(scan(format!("{open}1{close}")).is_ok());
     for at in 0..close.len() {
         let mut close = close.clone().into_bytes();
@@ -272,16 +229,9 @@ fn each_member_is_found() {
         "id":0, "other":[] } } } "#;
     let m = object(text);
     let params_at = text.find("{\"name\":\"a\"").unwrap();
-    let params = text[params_at..]
-        .trim_end()
-        .strip_suffix('}')
-        .unwrap()
-        .trim_end();
+    let params = text[params_at..].trim_end().strip_suffix('}').unwrap().trim_end();
     let meta_at = text.find("{\"io.model").unwrap();
-    let meta = params[meta_at - params_at..]
-        .strip_suffix('}')
-        .unwrap()
-        .trim_end();
+    let meta = params[meta_at - params_at..].strip_suffix('}').unwrap().trim_end();
     let found = [
         (m.jsonrpc, "1"),
         (m.id, "2"),
@@ -314,16 +264,9 @@ fn each_member_is_found() {
 
 #[test]
 fn a_member_that_is_absent_or_elsewhere_is_not_found() {
-    for text in [
-        "{}",
-        r#"{"params":[{"name":1}]}"#,
-        r#"{"params":{"_meta":[{"progressToken":1}]}}"#,
-    ] {
+    for text in ["{}", r#"{"params":[{"name":1}]}"#, r#"{"params":{"_meta":[{"progressToken":1}]}}"#] {
         let m = object(text);
-        assert!(
-            !m.name.is_some() && !m.progress_token.is_some() && !m.id.is_some(),
-            "{text}"
-        );
+        assert!(!m.name.is_some() && !m.progress_token.is_some() && !m.id.is_some(), "{text}");
         assert_eq!(m.name.get(text.as_bytes()), None);
         assert!(m.name.range().is_empty());
     }
@@ -336,13 +279,7 @@ fn a_byte_order_mark_is_skipped_and_counted() {
     let text = "\u{feff}[{\"id\":7}]";
     let kept = array(text, 1).kept[0];
     assert_eq!(&text[kept.span.range()], "{\"id\":7}");
-    for broken in [
-        "\u{feff}",
-        "\u{feff}\u{feff}{}",
-        " \u{feff}{}",
-        "{}\u{feff}",
-        "[\u{feff}1]",
-    ] {
+    for broken in ["\u{feff}", "\u{feff}\u{feff}{}", " \u{feff}{}", "{}\u{feff}", "[\u{feff}1]"] {
         assert_eq!(scan(broken).unwrap_err(), Fault::Syntax, "{broken:?}");
     }
     assert_eq!(scan(b"\xef\xbb{}").unwrap_err(), Fault::Syntax);
@@ -352,65 +289,19 @@ fn a_byte_order_mark_is_skipped_and_counted() {
 fn doubled_names_are_seen_after_unescaping() {
     let version = "io.modelcontextprotocol/protocolVersion";
     let places = [
-        (
-            "{",
-            "}",
-            &["jsonrpc", "method", "params"][..],
-            Some(Duplicate::Member),
-        ),
+        ("{", "}", &["jsonrpc", "method", "params"][..], Some(Duplicate::Member)),
         ("{", "}", &["id"], Some(Duplicate::Id)),
-        (
-            "{",
-            "}",
-            &["result", "error", "other", "name", "_meta"],
-            None,
-        ),
+        ("{", "}", &["result", "error", "other", "name", "_meta"], None),
         (
             "{\"params\":{",
             "}}",
-            &[
-                "_meta",
-                "name",
-                "uri",
-                "taskId",
-                "arguments",
-                "inputResponses",
-                "requestState",
-            ],
+            &["_meta", "name", "uri", "taskId", "arguments", "inputResponses", "requestState"],
             Some(Duplicate::Member),
         ),
-        (
-            "{\"params\":{",
-            "}}",
-            &[
-                "id",
-                "method",
-                "level",
-                "cursor",
-                "requestId",
-                "other",
-                version,
-            ],
-            None,
-        ),
-        (
-            "{\"params\":{\"_meta\":{",
-            "}}}",
-            &[version],
-            Some(Duplicate::Member),
-        ),
-        (
-            "{\"params\":{\"_meta\":{",
-            "}}}",
-            &["progressToken", "name", "_meta"],
-            None,
-        ),
-        (
-            "{\"params\":{\"arguments\":{",
-            "}}}",
-            &["name", "_meta", version],
-            None,
-        ),
+        ("{\"params\":{", "}}", &["id", "method", "level", "cursor", "requestId", "other", version], None),
+        ("{\"params\":{\"_meta\":{", "}}}", &[version], Some(Duplicate::Member)),
+        ("{\"params\":{\"_meta\":{", "}}}", &["progressToken", "name", "_meta"], None),
+        ("{\"params\":{\"arguments\":{", "}}}", &["name", "_meta", version], None),
     ];
     for (before, after, names, expected) in places {
         for name in names {
@@ -433,31 +324,21 @@ fn doubled_names_are_seen_after_unescaping() {
 
 #[test]
 fn a_doubled_id_outweighs_other_doubles() {
-    for text in [
-        r#"{"id":1,"id":2,"method":1,"method":2}"#,
-        r#"{"method":1,"method":2,"id":1,"id":2}"#,
-    ] {
+    for text in [r#"{"id":1,"id":2,"method":1,"method":2}"#, r#"{"method":1,"method":2,"id":1,"id":2}"#] {
         assert_eq!(object(text).duplicate, Some(Duplicate::Id), "{text}");
     }
 }
 
 #[test]
 fn names_that_only_look_alike_are_other_names() {
-    let long = format!(
-        "{{\"id\":1,\"\\u0069d{}\":2,\"ID\":3,\"id \":4,\"\":5}}",
-        "d".repeat(200)
-    );
+    let long = format!("{{\"id\":1,\"\\u0069d{}\":2,\"ID\":3,\"id \":4,\"\":5}}", "d".repeat(200));
     for text in [
         long.as_str(),
         r#"{"id":1,"\\u0069d":2,"i\\d":3,"\u0169d":4,"i\u0064\u0000":5,"\ud800":6,"i\u0064\n":7,"\uff49d":8}"#,
         r#"{"id":1,"\u0069":2,"id\"":3,"\u00e9d":4,"\u0069\ud83d\ude00":5}"#,
     ] {
         let m = object(text);
-        assert_eq!(
-            (m.duplicate, m.id.get(text.as_bytes())),
-            (None, Some(&b"1"[..])),
-            "{text}"
-        );
+        assert_eq!((m.duplicate, m.id.get(text.as_bytes())), (None, Some(&b"1"[..])), "{text}");
     }
 }
 
@@ -468,54 +349,22 @@ fn elements_past_the_cap_are_checked_and_counted() {
         let elements = array(text, cap);
         assert_eq!((elements.len(), elements.kept.len()), (4, cap.min(4)));
     }
-    let texts: Vec<&str> = array(text, 4)
-        .kept
-        .iter()
-        .map(|element| &text[element.span.range()])
-        .collect();
-    assert_eq!(
-        texts,
-        [
-            r#"{"id":1,"params":{"name":"a"}}"#,
-            "2",
-            r#"[{"id":3}]"#,
-            r#"{"id":4}"#
-        ]
-    );
+    let texts: Vec<&str> = array(text, 4).kept.iter().map(|element| &text[element.span.range()]).collect();
+    assert_eq!(texts, [r#"{"id":1,"params":{"name":"a"}}"#, "2", r#"[{"id":3}]"#, r#"{"id":4}"#]);
     let ids: Vec<Option<&[u8]>> = array(text, 4)
         .kept
         .iter()
-        .map(|element| {
-            element
-                .members
-                .and_then(|members| members.id.get(element.span.get(text.as_bytes()).unwrap()))
-        })
+        .map(|element| element.members.and_then(|members| members.id.get(element.span.get(text.as_bytes()).unwrap())))
         .collect();
     assert_eq!(ids, [Some(&b"1"[..]), None, None, Some(b"4")]);
 
     assert_eq!(array("[ ]", 4).len(), 0);
     for broken in ["[1,2,3,]", "[1,2,3,{\"a\"}]", "[1,2,3", "[1 2]"] {
-        let scanned = super::scan(
-            broken.as_bytes(),
-            Caps {
-                elements: 1,
-                ..CAPS
-            },
-        );
+        let scanned = super::scan(broken.as_bytes(), Caps { elements: 1, ..CAPS });
         assert_eq!(scanned.unwrap_err(), Fault::Syntax, "{broken}");
     }
     let deep = format!("[1,2,{}{}]", "[".repeat(128), "]".repeat(128));
-    assert_eq!(
-        super::scan(
-            deep.as_bytes(),
-            Caps {
-                elements: 1,
-                ..CAPS
-            }
-        )
-        .unwrap_err(),
-        Fault::Nesting
-    );
+    assert_eq!(super::scan(deep.as_bytes(), Caps { elements: 1, ..CAPS }).unwrap_err(), Fault::Nesting);
 }
 
 #[test]
@@ -524,31 +373,11 @@ fn members_are_visited_in_order_with_their_spans() {
     let mut seen = Vec::new();
     let walk = members(text, |key, span| {
         let value = span.get(text).unwrap();
-        seen.push((
-            String::from_utf8(key.to_vec()).unwrap(),
-            String::from_utf8(value.to_vec()).unwrap(),
-        ));
+        seen.push((String::from_utf8(key.to_vec()).unwrap(), String::from_utf8(value.to_vec()).unwrap()));
     });
-    assert_eq!(
-        walk,
-        Ok(Walk {
-            is_object: true,
-            has_line_break: false
-        })
-    );
-    let seen: Vec<_> = seen
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            ("a", "[1,{\"x\":2}]"),
-            ("_meta", "{}"),
-            ("b\\n", "\"}\""),
-            ("a", "null")
-        ]
-    );
+    assert_eq!(walk, Ok(Walk { is_object: true, has_line_break: false }));
+    let seen: Vec<_> = seen.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(seen, [("a", "[1,{\"x\":2}]"), ("_meta", "{}"), ("b\\n", "\"}\""), ("a", "null")]);
 }
 
 #[test]
@@ -571,30 +400,10 @@ fn a_walk_tells_objects_and_line_breaks() {
     ];
     for (text, is_object, has_line_break) in cases {
         let walk = members(text.as_bytes(), |_, _| assert!(is_object));
-        assert_eq!(
-            walk,
-            Ok(Walk {
-                is_object,
-                has_line_break
-            }),
-            "{text:?}"
-        );
+        assert_eq!(walk, Ok(Walk { is_object, has_line_break }), "{text:?}");
     }
-    for broken in [
-        "",
-        "{",
-        "{}}",
-        "{} {}",
-        "\u{feff}{}",
-        "{\"a\":1,}",
-        "[1",
-        "nul",
-    ] {
-        assert_eq!(
-            members(broken.as_bytes(), |_, _| ()),
-            Err(Fault::Syntax),
-            "{broken:?}"
-        );
+    for broken in ["", "{", "{}}", "{} {}", "\u{feff}{}", "{\"a\":1,}", "[1", "nul"] {
+        assert_eq!(members(broken.as_bytes(), |_, _| ()), Err(Fault::Syntax), "{broken:?}");
     }
 }
 

@@ -23,25 +23,16 @@ fn the_result_head_is_an_event_head() {
 #[test]
 fn an_error_has_the_id_it_is_given_or_none() {
     let frame = Frame::error(Some(b"\"a\""), -32601, "Method not found", None);
-    assert_eq!(
-        json(&frame),
-        r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"Method not found"}}"#
-    );
+    assert_eq!(json(&frame), r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"Method not found"}}"#);
     let frame = Frame::error(None, -32700, "Parse error", None);
-    assert_eq!(
-        json(&frame),
-        r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#
-    );
+    assert_eq!(json(&frame), r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#);
 }
 
 #[test]
 fn the_message_of_an_error_is_escaped() {
     let frame = Frame::error(None, 1, "a \"b\"\r\n\u{1}", None);
     let message: Value = serde_json::from_str(&json(&frame)).unwrap();
-    assert_eq!(
-        message,
-        json!({"jsonrpc": "2.0", "error": {"code": 1, "message": "a \"b\"\r\n\u{1}"}})
-    );
+    assert_eq!(message, json!({"jsonrpc": "2.0", "error": {"code": 1, "message": "a \"b\"\r\n\u{1}"}}));
 }
 
 #[test]
@@ -49,24 +40,15 @@ fn the_data_of_an_error_is_copied_and_put_on_one_line() {
     let frame = Frame::error(None, 1, "m", Some(&raw("{ \"a\": 1.50 }")));
     assert!(json(&frame).ends_with(r#","data":{ "a": 1.50 }}}"#));
     let frame = Frame::error(None, 1, "a  b", Some(&raw("{\r\n  \"a b\": [1,\t2]\n}")));
-    assert_eq!(
-        json(&frame),
-        r#"{"jsonrpc":"2.0","error":{"code":1,"message":"a  b","data":{"a b":[1,2]}}}"#
-    );
+    assert_eq!(json(&frame), r#"{"jsonrpc":"2.0","error":{"code":1,"message":"a  b","data":{"a b":[1,2]}}}"#);
 }
 
 #[test]
 fn a_notification_has_params_or_none() {
     let frame = Frame::notification("notifications/x", Some(&json!({"a": 1}))).unwrap();
-    assert_eq!(
-        json(&frame),
-        r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}"#
-    );
+    assert_eq!(json(&frame), r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1}}"#);
     let frame = Frame::notification::<()>("notifications/x", None).unwrap();
-    assert_eq!(
-        json(&frame),
-        r#"{"jsonrpc":"2.0","method":"notifications/x"}"#
-    );
+    assert_eq!(json(&frame), r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
 }
 
 #[test]
@@ -75,14 +57,9 @@ fn a_line_break_deep_in_the_params_is_taken_out() {
     struct Params {
         list: Vec<Box<RawValue>>,
     }
-    let params = Params {
-        list: vec![raw("[1,\n 2]"), raw("\" \\\" \\\\\"")],
-    };
+    let params = Params { list: vec![raw("[1,\n 2]"), raw("\" \\\" \\\\\"")] };
     let frame = Frame::notification("m", Some(&params)).unwrap();
-    assert_eq!(
-        json(&frame),
-        r#"{"jsonrpc":"2.0","method":"m","params":{"list":[[1,2]," \" \\"]}}"#
-    );
+    assert_eq!(json(&frame), r#"{"jsonrpc":"2.0","method":"m","params":{"list":[[1,2]," \" \\"]}}"#);
 }
 
 #[test]

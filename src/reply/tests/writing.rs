@@ -11,11 +11,7 @@ struct Call {
     #[serde(skip)]
     _hidden: u8,
 }
-const CALL: Call = Call {
-    content: Vec::new(),
-    odd: None,
-    _hidden: 0,
-};
+const CALL: Call = Call { content: Vec::new(), odd: None, _hidden: 0 };
 
 #[derive(Serialize)]
 struct Wrapped(Call);
@@ -44,27 +40,12 @@ fn objects_of_every_kind_are_written() {
     for (reply, text) in [
         (write(&Empty {}), "{}"),
         (write(&json!({})), "{}"),
-        (
-            write(&json!({"a": {"_meta": 1, "resultType": 2}})),
-            r#"{"a":{"_meta":1,"resultType":2}}"#,
-        ),
+        (write(&json!({"a": {"_meta": 1, "resultType": 2}})), r#"{"a":{"_meta":1,"resultType":2}}"#),
         (write(&CALL), r#"{"content":[],"a\"b\\\n":null}"#),
-        (
-            write(&Some(&Box::new(Wrapped(CALL)))),
-            r#"{"content":[],"a\"b\\\n":null}"#,
-        ),
-        (
-            write(&Flat {
-                first: 1,
-                rest: BTreeMap::from([("b", json!([2]))]),
-            }),
-            r#"{"first":1,"b":[2]}"#,
-        ),
+        (write(&Some(&Box::new(Wrapped(CALL)))), r#"{"content":[],"a\"b\\\n":null}"#),
+        (write(&Flat { first: 1, rest: BTreeMap::from([("b", json!([2]))]) }), r#"{"first":1,"b":[2]}"#),
         (write(&Outcome::New(1)), r#"{"New":1}"#),
-        (
-            write(&Outcome::Struct { result_type: 1 }),
-            r#"{"struct":{"resultType":1}}"#,
-        ),
+        (write(&Outcome::Struct { result_type: 1 }), r#"{"struct":{"resultType":1}}"#),
     ] {
         assert_eq!(std::str::from_utf8(reply.json()).unwrap(), text);
     }
@@ -76,10 +57,7 @@ fn keys_follow_the_rules_of_serde_json() {
     write(&BTreeMap::from([(true, 1)]));
     write(&BTreeMap::from([('"', 1)]));
     write(&BTreeMap::from([(Outcome::Unit, 1)]));
-    assert!(matches!(
-        fault(&BTreeMap::from([((1, 2), 3)])),
-        ReplyFault::Serialize(_)
-    ));
+    assert!(matches!(fault(&BTreeMap::from([((1, 2), 3)])), ReplyFault::Serialize(_)));
 }
 
 #[test]
@@ -117,10 +95,7 @@ fn anything_else_is_refused() {
 
 #[test]
 fn a_value_that_fails_to_serialise_is_a_fault() {
-    assert!(matches!(
-        fault(&json_with(BTreeMap::from([((1, 2), 3)]))),
-        ReplyFault::Serialize(_)
-    ));
+    assert!(matches!(fault(&json_with(BTreeMap::from([((1, 2), 3)]))), ReplyFault::Serialize(_)));
 
     fn json_with<T: Serialize>(inner: T) -> impl Serialize {
         BTreeMap::from([("inner", inner)])
@@ -136,26 +111,17 @@ fn a_stamped_member_stands_once() {
         #[serde(flatten)]
         rest: Value,
     }
-    let doubled = Doubled {
-        result_type: "complete",
-        rest: json!({"resultType": "x"}),
-    };
+    let doubled = Doubled { result_type: "complete", rest: json!({"resultType": "x"}) };
     assert!(matches!(fault(&doubled), ReplyFault::Twice("resultType")));
     for (text, member) in [
         (r#"{"ttlMs":1,"ttlMs":2}"#, "ttlMs"),
         (r#"{"cacheScope":1,"cacheScope":2}"#, "cacheScope"),
         (r#"{"_meta":{},"_meta":{}}"#, "_meta"),
         (r#"{"_meta":{},"_\u006deta":{}}"#, "_meta"),
-        (
-            r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"io.modelcontextprotocol\/serverInfo":2}}"#,
-            SERVER_INFO,
-        ),
+        (r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"io.modelcontextprotocol\/serverInfo":2}}"#, SERVER_INFO),
     ] {
         let fault = fault(&raw(text));
-        assert!(
-            matches!(fault, ReplyFault::Twice(name) if name == member),
-            "{text}: {fault:?}"
-        );
+        assert!(matches!(fault, ReplyFault::Twice(name) if name == member), "{text}: {fault:?}");
     }
     write(&raw(r#"{"a":{"ttlMs":1},"b":{"ttlMs":1},"ttlMs":1}"#));
 }
@@ -169,50 +135,26 @@ fn meta_is_an_object() {
     for fault in [
         fault(&json!({"_meta": 5})),
         fault(&json!({"_meta": null})),
-        fault(&Typed {
-            _meta: None::<Empty>,
-        }),
+        fault(&Typed { _meta: None::<Empty> }),
         fault(&Typed { _meta: raw("[]") }),
-        fault(&Typed {
-            _meta: Outcome::Unit,
-        }),
+        fault(&Typed { _meta: Outcome::Unit }),
         fault(&raw(r#"{"_meta":"x"}"#)),
     ] {
         assert!(matches!(fault, ReplyFault::MetaNotAnObject), "{fault:?}");
     }
     write(&Typed { _meta: Empty {} });
-    write(&Typed {
-        _meta: Some(raw("{ }")),
-    });
-    write(&Typed {
-        _meta: Typed { _meta: 5 },
-    });
+    write(&Typed { _meta: Some(raw("{ }")) });
+    write(&Typed { _meta: Typed { _meta: 5 } });
 }
 
 #[test]
 fn a_result_type_is_a_string() {
-    for fault in [
-        fault(&json!({"resultType": null})),
-        fault(&raw(r#"{"resultType":1}"#)),
-    ] {
-        assert!(
-            matches!(fault, ReplyFault::ResultTypeNotAString),
-            "{fault:?}"
-        );
+    for fault in [fault(&json!({"resultType": null})), fault(&raw(r#"{"resultType":1}"#))] {
+        assert!(matches!(fault, ReplyFault::ResultTypeNotAString), "{fault:?}");
     }
     assert_eq!(write(&json!({})).result_type(), None);
-    assert_eq!(
-        write(&json!({"resultType": "input_required"}))
-            .result_type()
-            .unwrap(),
-        "input_required"
-    );
-    assert_eq!(
-        write(&raw(r#"{"resultType": "a\u0062\n"}"#))
-            .result_type()
-            .unwrap(),
-        "ab\n"
-    );
+    assert_eq!(write(&json!({"resultType": "input_required"})).result_type().unwrap(), "input_required");
+    assert_eq!(write(&raw(r#"{"resultType": "a\u0062\n"}"#)).result_type().unwrap(), "ab\n");
 }
 
 #[test]
@@ -252,13 +194,7 @@ fn members_are_found_again_after_compaction() {
 
 #[test]
 fn raw_json_nests_at_most_as_deep_as_a_request() {
-    let nested = |depth| {
-        raw(&format!(
-            "{{\"a\":{}{}}}",
-            "[".repeat(depth),
-            "]".repeat(depth)
-        ))
-    };
+    let nested = |depth| raw(&format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth)));
     write_deep(&nested(100)).unwrap();
     assert!(matches!(write_deep(&nested(200)), Err(ReplyFault::Raw(_))));
 
@@ -281,14 +217,9 @@ fn enum_variants_named_like_members_count_as_those() {
         #[serde(rename = "ttlMs")]
         TtlMs {},
     }
-    let meta = Odd::Meta {
-        server_info: "mine",
-    };
+    let meta = Odd::Meta { server_info: "mine" };
     check_places(&write(&meta));
-    assert_eq!(
-        identified(&meta),
-        r#"{"_meta":{"io.modelcontextprotocol/serverInfo":"mine"},"resultType":"complete"}"#
-    );
+    assert_eq!(identified(&meta), r#"{"_meta":{"io.modelcontextprotocol/serverInfo":"mine"},"resultType":"complete"}"#);
     assert_eq!(write(&Odd::ResultType("x")).result_type().unwrap(), "x");
     assert_eq!(
         cached(&Odd::TtlMs {}, CacheRule::Default),

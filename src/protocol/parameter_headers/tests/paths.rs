@@ -1,42 +1,20 @@
 use super::*;
 
 fn nested() -> ParameterHeaders {
-    ParameterHeaders::of_schema(
-        &json!({ "properties": { "where": { "type": "object", "properties": {
+    ParameterHeaders::of_schema(&json!({ "properties": { "where": { "type": "object", "properties": {
         "region": { "type": "string", "x-mcp-header": "Region" },
         "deep": { "properties": { "zone": { "type": "integer", "x-mcp-header": "Zone" } } },
-    } } } }),
-    )
+    } } } }))
 }
 
 #[test]
 fn nested_values_are_read_at_the_exact_chain() {
     let tool = nested();
     let pairs = [("mcp-param-region", "eu"), ("mcp-param-zone", "3")];
-    assert_eq!(
-        check(
-            &tool,
-            &pairs,
-            r#"{"where": {"deep": {"zone": 3}, "region": "eu"}}"#
-        ),
-        Ok(())
-    );
-    assert_eq!(
-        check(
-            &tool,
-            &pairs,
-            r#"{"where":{"deep":{"zone":4},"region":"eu"}}"#
-        ),
-        Err(Different)
-    );
-    assert_eq!(
-        check(&tool, &[], r#"{"region":"eu","zone":3,"deep":{"zone":3}}"#),
-        Ok(())
-    );
-    assert_eq!(
-        check(&tool, &[("mcp-param-zone", "3")], r#"{"deep":{"zone":3}}"#),
-        Err(Unexpected)
-    );
+    assert_eq!(check(&tool, &pairs, r#"{"where": {"deep": {"zone": 3}, "region": "eu"}}"#), Ok(()));
+    assert_eq!(check(&tool, &pairs, r#"{"where":{"deep":{"zone":4},"region":"eu"}}"#), Err(Different));
+    assert_eq!(check(&tool, &[], r#"{"region":"eu","zone":3,"deep":{"zone":3}}"#), Ok(()));
+    assert_eq!(check(&tool, &[("mcp-param-zone", "3")], r#"{"deep":{"zone":3}}"#), Err(Unexpected));
 }
 
 #[test]
@@ -49,11 +27,7 @@ fn a_chain_that_breaks_off_has_no_value() {
         r#"{"where":{"deep":null}}"#,
     ] {
         assert_eq!(check(&tool, &[], arguments), Ok(()), "{arguments}");
-        assert_eq!(
-            check(&tool, &[("mcp-param-region", "eu")], arguments),
-            Err(Unexpected),
-            "{arguments}"
-        );
+        assert_eq!(check(&tool, &[("mcp-param-region", "eu")], arguments), Err(Unexpected), "{arguments}");
     }
 }
 
@@ -77,17 +51,8 @@ fn keys_may_hold_dots_slashes_and_escapes() {
     ];
     assert_eq!(check(&tool, &pairs, arguments), Ok(()));
     for left_out in 0..pairs.len() {
-        let fewer: Vec<_> = pairs
-            .iter()
-            .copied()
-            .filter(|pair| *pair != pairs[left_out])
-            .collect();
-        assert_eq!(
-            check(&tool, &fewer, arguments),
-            Err(Missing),
-            "{}",
-            pairs[left_out].0
-        );
+        let fewer: Vec<_> = pairs.iter().copied().filter(|pair| *pair != pairs[left_out]).collect();
+        assert_eq!(check(&tool, &fewer, arguments), Err(Missing), "{}", pairs[left_out].0);
     }
 }
 
@@ -100,11 +65,7 @@ fn a_property_may_be_called_like_a_keyword() {
     } }));
     assert!(tool.faults().is_empty());
     let arguments = r#"{"x-mcp-header":"1","properties":{"items":"2"},"default":"3"}"#;
-    let pairs = [
-        ("mcp-param-odd", "1"),
-        ("mcp-param-odder", "2"),
-        ("mcp-param-oddest", "3"),
-    ];
+    let pairs = [("mcp-param-odd", "1"), ("mcp-param-odder", "2"), ("mcp-param-oddest", "3")];
     assert_eq!(check(&tool, &pairs, arguments), Ok(()));
     assert_eq!(check(&tool, &pairs[..2], arguments), Err(Missing));
 }
@@ -137,13 +98,7 @@ fn hostile_neighbours_do_no_harm() {
     let tool = tool_of("string");
     let pairs = [(VALUE, "x")];
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    for other in [
-        r#""\ud800""#,
-        "1e999",
-        "-0.0e-999999999",
-        "123456789012345678901234567890.5",
-        deep.as_str(),
-    ] {
+    for other in [r#""\ud800""#, "1e999", "-0.0e-999999999", "123456789012345678901234567890.5", deep.as_str()] {
         for key in ["other", r"\ud800", r"\udc00\ud800", r"\u0000"] {
             let arguments = format!(r#"{{"{key}":{other},"value":"x"}}"#);
             assert_eq!(check(&tool, &pairs, &arguments), Ok(()), "{key}");
