@@ -17,6 +17,10 @@ pub enum CancelCause {
     Deadline,
     /// The transport was drained and its deadline passed.
     Drained,
+    /// The client cancelled it with `notifications/cancelled`. Nothing is answered.
+    Requested,
+    /// Its session ended.
+    SessionEnded,
 }
 
 /// Set once; whoever comes first decides the cause.
@@ -66,6 +70,8 @@ const fn encode(cause: CancelCause) -> u8 {
         CancelCause::Disconnected => 1,
         CancelCause::Deadline => 2,
         CancelCause::Drained => 3,
+        CancelCause::Requested => 4,
+        CancelCause::SessionEnded => 5,
     }
 }
 
@@ -74,6 +80,8 @@ const fn decode(cause: u8) -> Option<CancelCause> {
         1 => Some(CancelCause::Disconnected),
         2 => Some(CancelCause::Deadline),
         3 => Some(CancelCause::Drained),
+        4 => Some(CancelCause::Requested),
+        5 => Some(CancelCause::SessionEnded),
         _ => None,
     }
 }

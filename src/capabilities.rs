@@ -1,10 +1,10 @@
 //! What a server is and what it can do, as the handler says it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::protocol::revision::Era;
 
@@ -65,7 +65,10 @@ impl ServerInfo {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
-    core: BTreeMap<&'static str, Value>,
+    core: BTreeSet<&'static str>,
+    /// The lists whose changes are published.
+    changes: BTreeSet<&'static str>,
+    subscribes: bool,
     experimental: Map<String, Value>,
     extensions: Map<String, Value>,
     legacy_extensions: Map<String, Value>,
@@ -93,6 +96,32 @@ impl Capabilities {
     #[must_use]
     pub fn resources(self) -> Self {
         self.with("resources")
+    }
+
+    /// Declares tools whose list changes: [`Changes::tools_list_changed`](crate::Changes::tools_list_changed).
+    #[must_use]
+    pub fn tools_list_changed(self) -> Self {
+        self.tools().with_changes("tools")
+    }
+
+    /// Declares prompts whose list changes: [`Changes::prompts_list_changed`](crate::Changes::prompts_list_changed).
+    #[must_use]
+    pub fn prompts_list_changed(self) -> Self {
+        self.prompts().with_changes("prompts")
+    }
+
+    /// Declares resources whose list changes: [`Changes::resources_list_changed`](crate::Changes::resources_list_changed).
+    #[must_use]
+    pub fn resources_list_changed(self) -> Self {
+        self.resources().with_changes("resources")
+    }
+
+    /// Declares resources that clients can subscribe to: [`Changes::resource_updated`](crate::Changes::resource_updated).
+    #[must_use]
+    pub fn resources_subscribe(mut self) -> Self {
+        self = self.resources();
+        self.subscribes = true;
+        self
     }
 
     /// Declares completions (from 2025-03-26 on): the handler answers `completion/complete`.
@@ -130,18 +159,44 @@ impl Capabilities {
     }
 
     fn with(mut self, name: &'static str) -> Self {
-        self.core.insert(name, json!({}));
+        self.core.insert(name);
+        self
+    }
+
+    fn with_changes(mut self, name: &'static str) -> Self {
+        self.changes.insert(name);
         self
     }
 
     pub(crate) fn declares(&self, name: &str) -> bool {
-        self.core.contains_key(name)
+        self.core.contains(name)
     }
 
-    /// As a client of this era reads them.
-    pub(crate) fn to_json(&self, era: Era) -> Value {
-        let mut all: Map<String, Value> =
-            self.core.iter().map(|(name, settings)| ((*name).to_owned(), settings.clone())).collect();
+    /// Whether changes of this list are published.
+    pub(crate) fn changes(&self, name: &str) -> bool {
+        self.changes.contains(name)
+    }
+
+    /// Whether updates of resources are published.
+    pub(crate) fn subscribes(&self) -> bool {
+        self.subscribes
+    }
+
+    /// As a client of this era reads them. Changes are declared exactly where they can be delivered.
+    pub(crate) fn to_json(&self, era: Era, delivery: Delivery) -> Value {
+        let mut all = Map::new();
+        for name in &self.core {
+            let mut settings = Map::new();
+            if delivery == Delivery::OnStreams {
+                if self.changes(name) {
+                    settings.insert("listChanged".to_owned(), Value::Bool(true));
+                }
+                if self.subscribes && *name == "resources" {
+                    settings.insert("subscribe".to_owned(), Value::Bool(true));
+                }
+            }
+            all.insert((*name).to_owned(), Value::Object(settings));
+        }
         let extensions = match era {
             Era::Legacy => &self.legacy_extensions,
             Era::Modern => &self.extensions,
@@ -153,4 +208,13 @@ impl Capabilities {
         }
         Value::Object(all)
     }
+}
+
+/// Whether the client can be told of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// On a stream that it may open.
+    OnStreams,
+    /// Not at all: it has no session.
+    Nowhere,
 }

@@ -17,6 +17,7 @@ use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
+use crate::session::Session;
 
 /// What surrounds a request or notification: who asks, and the ways back to them.
 ///
@@ -44,12 +45,24 @@ impl RequestContext {
 
     /// Returns the client's name and version, where it gave them.
     pub fn client_info(&self) -> Option<ClientInfo> {
-        serde_json::from_slice(self.0.message.client_info()?).ok()
+        let info = match &self.0.session {
+            Some(session) => session.client().info.as_deref(),
+            None => self.0.message.client_info(),
+        };
+        serde_json::from_slice(info?).ok()
     }
 
     /// Returns what the client declared that it can do. Empty for a legacy request without a session.
     pub fn client_capabilities(&self) -> ClientCapabilities<'_> {
-        ClientCapabilities(self.0.message.client_capabilities())
+        ClientCapabilities(match &self.0.session {
+            Some(session) => Some(&session.client().capabilities),
+            None => self.0.message.client_capabilities(),
+        })
+    }
+
+    /// Returns the client's session, where it has one: up to 2025-11-25.
+    pub fn session(&self) -> Option<Session> {
+        self.0.session.clone().map(Session::new)
     }
 
     /// Returns the head of the HTTP request, where it came by HTTP.
@@ -93,6 +106,11 @@ impl RequestContext {
     /// Returns why the request was cancelled, if it was.
     pub fn cancel_cause(&self) -> Option<CancelCause> {
         self.0.cancellation.cause()
+    }
+
+    /// Returns why the client cancelled the request, in its words, where it did and said so.
+    pub fn cancel_reason(&self) -> Option<&str> {
+        self.0.cancel_reason()
     }
 
     /// Reports progress. Does nothing where the client did not ask for it, or has already heard of as much.

@@ -11,6 +11,7 @@ use crate::mcp_error::McpError;
 use crate::protocol::parameter_headers::ParameterHeaders;
 use crate::reply::Reply;
 use crate::request::{Notification, Request};
+use crate::session::{Session, SessionEnd};
 
 /// An MCP server: what an application implements.
 ///
@@ -83,6 +84,30 @@ pub trait McpHandler: Send + Sync + 'static {
         async {}
     }
 
+    /// Decides whether this caller may subscribe to a resource. Default: to any.
+    ///
+    /// Asked for `resources/subscribe` (up to 2025-11-25), where an error is the answer, and for each URI of a
+    /// `subscriptions/listen` (2026-07-28), where one that is refused is left out of what is granted.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    fn subscribe(&self, uri: String, cx: RequestContext) -> impl Future<Output = Result<(), McpError>> + Send {
+        let _ = (uri, cx);
+        async { Ok(()) }
+    }
+
+    /// Hears that a session was opened, before its client does. Default: ignores it.
+    fn session_opened(&self, session: &Session) {
+        let _ = session;
+    }
+
+    /// Hears that a session has ended. What the application kept in it is dropped with its last handle. Default:
+    /// ignores it.
+    fn session_closed(&self, session: &Session, end: SessionEnd) {
+        let _ = (session, end);
+    }
+
     /// Returns where the `x-mcp-header` annotations of a tool come from. Default: from the handler's own `tools/list`,
     /// asked for this caller and cached.
     ///
@@ -126,6 +151,18 @@ impl<H: McpHandler> McpHandler for Arc<H> {
         (**self).notification(notification, cx)
     }
 
+    fn subscribe(&self, uri: String, cx: RequestContext) -> impl Future<Output = Result<(), McpError>> + Send {
+        (**self).subscribe(uri, cx)
+    }
+
+    fn session_opened(&self, session: &Session) {
+        (**self).session_opened(session);
+    }
+
+    fn session_closed(&self, session: &Session, end: SessionEnd) {
+        (**self).session_closed(session, end);
+    }
+
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
         (**self).parameter_headers(tool, cx)
     }
@@ -134,6 +171,9 @@ impl<H: McpHandler> McpHandler for Arc<H> {
 /// The answer of a handler or of what stands in for it, on its way.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
 
+/// A decision on a subscription on its way.
+pub(crate) type Deciding = Pin<Box<dyn Future<Output = Result<(), McpError>> + Send>>;
+
 /// A notification hook on its way.
 pub(crate) type Hearing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -141,6 +181,9 @@ pub(crate) type Hearing = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) trait ErasedHandler: Send + Sync {
     fn request(self: Arc<Self>, request: Request, cx: RequestContext) -> Answering;
     fn notification(self: Arc<Self>, notification: Notification, cx: RequestContext) -> Hearing;
+    fn subscribe(self: Arc<Self>, uri: String, cx: RequestContext) -> Deciding;
+    fn session_opened(&self, session: &Session);
+    fn session_closed(&self, session: &Session, end: SessionEnd);
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource;
 }
 
@@ -151,6 +194,18 @@ impl<H: McpHandler> ErasedHandler for H {
 
     fn notification(self: Arc<Self>, notification: Notification, cx: RequestContext) -> Hearing {
         Box::pin(async move { McpHandler::notification(&*self, notification, cx).await })
+    }
+
+    fn subscribe(self: Arc<Self>, uri: String, cx: RequestContext) -> Deciding {
+        Box::pin(async move { McpHandler::subscribe(&*self, uri, cx).await })
+    }
+
+    fn session_opened(&self, session: &Session) {
+        McpHandler::session_opened(self, session);
+    }
+
+    fn session_closed(&self, session: &Session, end: SessionEnd) {
+        McpHandler::session_closed(self, session, end);
     }
 
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {

@@ -32,9 +32,13 @@ mod protocol;
 mod reply;
 mod request;
 mod server;
+mod session;
+mod subscribe;
 mod transport;
 
-pub use crate::http::{ResponseBody, ResponseFuture, ServiceFuture, StreamableHttpBuilder, StreamableHttpService};
+pub use crate::http::{
+    ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
+};
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
@@ -55,4 +59,5 @@ pub use protocol::revision::{Era, Revision, Revisions};
 pub use reply::Reply;
 pub use request::{Notification, Request};
 pub use server::ServerInfoStamp;
+pub use session::{Session, SessionEnd};
 pub use transport::{Counts, DrainReport, Transport, drain_all};

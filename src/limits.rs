@@ -16,7 +16,13 @@ use crate::error::Error;
 pub struct Limits {
     pub(crate) body_bytes: usize,
     pub(crate) nesting: u32,
+    pub(crate) batch: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) listeners: usize,
+    pub(crate) listeners_by_principal: usize,
     pub(crate) queue_bytes: u32,
+    pub(crate) session_idle: Duration,
+    pub(crate) sessions: usize,
     pub(crate) listing_pages: usize,
     pub(crate) listing_tools: usize,
     pub(crate) handler_time: Option<Duration>,
@@ -29,7 +35,13 @@ impl Default for Limits {
         Self {
             body_bytes: 4 << 20,
             nesting: MOST_NESTING,
+            batch: 100,
+            in_flight: 1024,
+            listeners: 16_384,
+            listeners_by_principal: 1024,
             queue_bytes: 1 << 20,
+            session_idle: Duration::from_secs(30 * 60),
+            sessions: 10_000,
             listing_pages: 100,
             listing_tools: 10_000,
             handler_time: None,
@@ -57,6 +69,58 @@ impl Limits {
     #[must_use]
     pub const fn nesting(mut self, containers: u32) -> Self {
         self.nesting = containers;
+        self
+    }
+
+    /// Messages in one batch (2025-03-26). Default 100. Past it the peer sees `-32600`, and nothing of the batch runs.
+    #[must_use]
+    pub const fn batch(mut self, messages: usize) -> Self {
+        self.batch = messages;
+        self
+    }
+
+    /// Requests being answered at once in one session. Default 1,024. Past it the peer sees 503.
+    ///
+    /// Memory: the bodies of that many requests for each session, and what their handlers hold.
+    #[must_use]
+    pub const fn in_flight(mut self, requests: usize) -> Self {
+        self.in_flight = requests;
+        self
+    }
+
+    /// `subscriptions/listen` streams open at once (2026-07-28). Default 16,384. Past it the peer sees 503.
+    ///
+    /// Memory: for each at most 256 KiB of resource URIs, and one change for each of them.
+    #[must_use]
+    pub const fn listeners(mut self, streams: usize) -> Self {
+        self.listeners = streams;
+        self
+    }
+
+    /// The same for one principal. Default 1,024.
+    #[must_use]
+    pub const fn listeners_by_principal(mut self, streams: usize) -> Self {
+        self.listeners_by_principal = streams;
+        self
+    }
+
+    /// Sessions open at once (up to 2025-11-25). Default 10,000. At the cap a new one takes the place of one whose
+    /// client never said it was ready, else of the longest idle one that has been so for 10 s, else `initialize` gets
+    /// 503.
+    ///
+    /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs, most often under
+    /// 2 KiB, and what the application keeps in it.
+    #[must_use]
+    pub const fn sessions(mut self, sessions: usize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// How long a session may be idle before it ends. Default 30 minutes. Requests being answered and open streams hold
+    /// it open.
+    #[must_use]
+    pub const fn session_idle(mut self, time: Duration) -> Self {
+        self.session_idle = time;
         self
     }
 

@@ -55,6 +55,11 @@ impl McpError {
         Self::new(code::INVALID_PARAMS, message)
     }
 
+    /// `-32600`: the request cannot be answered as it stands. Over HTTP a client of 2026-07-28 sees status 400.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::INVALID_REQUEST, message)
+    }
+
     /// `-32601`: there is no such method. Over HTTP a client of 2026-07-28 sees status 404.
     pub fn method_not_found() -> Self {
         Self::new(code::METHOD_NOT_FOUND, "Method not found")

@@ -7,6 +7,7 @@ use crate::mcp_error::McpError;
 use crate::principal::Principal;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::revision::Revision;
+use crate::session::{Session, SessionEnd};
 
 /// Hears what happens in a transport: for logs and metrics.
 ///
@@ -53,6 +54,16 @@ pub trait Observer: Send + Sync + 'static {
     /// A handler answered with an internal error. The client reads "Internal error"; `error` says it all.
     fn internal_error(&self, exchange: &Exchange<'_>, error: &McpError) {
         let _ = (exchange, error);
+    }
+
+    /// A session was opened.
+    fn session_opened(&self, session: &Session) {
+        let _ = session;
+    }
+
+    /// A session has ended.
+    fn session_closed(&self, session: &Session, end: SessionEnd) {
+        let _ = (session, end);
     }
 
     /// The application did something that the protocol forbids, and the transport mended it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, Delivery};
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::exchange::lifecycle::Lifecycle;
@@ -39,7 +39,8 @@ pub(crate) struct Server {
     /// Written once: it goes out with every result.
     info: Bytes,
     /// The members of `initialize` and `server/discover` that do not depend on who asks.
-    legacy_face: Value,
+    session_face: Value,
+    sessionless_face: Value,
     modern_face: Value,
 }
 
@@ -53,8 +54,11 @@ impl Server {
     }
 
     /// The result of `initialize` but for the version.
-    pub(crate) fn legacy_face(&self) -> &Value {
-        &self.legacy_face
+    pub(crate) fn legacy_face(&self, delivery: Delivery) -> &Value {
+        match delivery {
+            Delivery::OnStreams => &self.session_face,
+            Delivery::Nowhere => &self.sessionless_face,
+        }
     }
 
     /// The result of `server/discover`.
@@ -97,31 +101,23 @@ impl ServerBuilder {
         }
     }
 
-    pub(crate) fn build(self) -> Result<Server, Error> {
+    /// Whether the configuration can be.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.revisions.is_empty() {
             return Err(Error::configuration("revisions", "at least one must be served"));
         }
-        self.limits.check()?;
-        Ok(self.assemble())
+        self.limits.check()
     }
 
-    /// As [`build`](Self::build), for a configuration nobody has touched.
     pub(crate) fn assemble(self) -> Server {
-        let mut legacy_face = json!({
-            "capabilities": self.capabilities.to_json(Era::Legacy),
-            "serverInfo": self.info,
-        });
-        let mut modern_face = json!({
-            "supportedVersions": self.revisions.of(Era::Modern).map(Revision::as_str).collect::<Vec<_>>(),
-            "capabilities": self.capabilities.to_json(Era::Modern),
-        });
-        if let Some(instructions) = self.instructions {
-            for face in [&mut legacy_face, &mut modern_face] {
-                if let Value::Object(members) = face {
-                    members.insert("instructions".to_owned(), json!(instructions));
-                }
-            }
-        }
+        let legacy_face = |delivery| {
+            let capabilities = self.capabilities.to_json(Era::Legacy, delivery);
+            self.instructed(json!({ "capabilities": capabilities, "serverInfo": self.info }))
+        };
+        let (session_face, sessionless_face) = (legacy_face(Delivery::OnStreams), legacy_face(Delivery::Nowhere));
+        let versions: Vec<_> = self.revisions.of(Era::Modern).map(Revision::as_str).collect();
+        let capabilities = self.capabilities.to_json(Era::Modern, Delivery::OnStreams);
+        let modern_face = self.instructed(json!({ "supportedVersions": versions, "capabilities": capabilities }));
         Server {
             handler: self.handler,
             capabilities: self.capabilities,
@@ -132,9 +128,19 @@ impl ServerBuilder {
             revisions: self.revisions,
             stamp: self.stamp,
             info: Bytes::from(self.info.to_string()),
-            legacy_face,
+            session_face,
+            sessionless_face,
             modern_face,
         }
+    }
+}
+
+impl ServerBuilder {
+    fn instructed(&self, mut face: Value) -> Value {
+        if let (Value::Object(members), Some(instructions)) = (&mut face, &self.instructions) {
+            members.insert("instructions".to_owned(), json!(instructions));
+        }
+        face
     }
 }
 

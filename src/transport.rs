@@ -28,6 +28,8 @@ pub struct Counts {
     pub in_flight: usize,
     /// Event streams open.
     pub streams: usize,
+    /// Sessions open.
+    pub sessions: usize,
 }
 
 /// What a drain did.

@@ -1,9 +1,18 @@
 //! The requests that the transport answers itself.
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use std::future::ready;
+use std::sync::Arc;
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Failure;
 use super::call::Call;
+use crate::capabilities::Delivery;
+use crate::context::RequestContext;
+use crate::handler::Answering;
 use crate::mcp_error::McpError;
 use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
@@ -11,16 +20,18 @@ use crate::protocol::revision::Era;
 use crate::reply::Reply;
 
 /// The transport's own answer, or `None` where the handler has to give one.
-pub(crate) fn answer(call: &Call) -> Option<Result<Reply, McpError>> {
-    match (call.era(), call.message.method()) {
-        (Era::Modern, method::DISCOVER) => Some(Reply::of(call.server.modern_face())),
-        (Era::Legacy, method::INITIALIZE) => Some(initialize(call)),
-        (Era::Legacy, method::PING) => Some(Reply::empty()),
-        (Era::Legacy, method::SET_LEVEL) => Some(set_level(call)),
-        (Era::Legacy, method::DISCOVER | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE)
-        | (_, method::LISTEN) => Some(Err(McpError::method_not_found())),
-        _ => None,
-    }
+pub(crate) fn answer(call: &Arc<Call>) -> Option<Answering> {
+    let answer = match (call.era(), call.message.method()) {
+        (Era::Modern, method::DISCOVER) => Reply::of(call.server.modern_face()),
+        (Era::Legacy, method::INITIALIZE) => initialize(call),
+        (Era::Legacy, method::PING) => Reply::empty(),
+        (Era::Legacy, method::SET_LEVEL) => set_level(call),
+        (Era::Legacy, method::RESOURCES_SUBSCRIBE) => return Some(subscribe(call)),
+        (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => unsubscribe(call),
+        (Era::Legacy, method::DISCOVER) | (_, method::LISTEN) => Err(McpError::method_not_found()),
+        _ => return None,
+    };
+    Some(Box::pin(ready(answer.map_err(Failure::Error))))
 }
 
 /// What `initialize` must say.
@@ -28,13 +39,14 @@ pub(crate) fn answer(call: &Call) -> Option<Result<Reply, McpError>> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InitializeParams {
     pub(crate) protocol_version: String,
-    #[serde(rename = "capabilities")]
-    _capabilities: Map<String, Value>,
+    pub(crate) capabilities: Box<RawValue>,
+    pub(crate) client_info: Option<Box<RawValue>>,
 }
 
 impl InitializeParams {
     pub(crate) fn read(params: Option<&[u8]>) -> Option<Self> {
-        serde_json::from_slice(params?).ok()
+        let params: Self = serde_json::from_slice(params?).ok()?;
+        params.capabilities.get().starts_with('{').then_some(params)
     }
 }
 
@@ -44,24 +56,67 @@ fn initialize(call: &Call) -> Result<Reply, McpError> {
             "initialize needs protocolVersion (a string) and capabilities (an object)",
         ));
     }
-    let mut result = call.server.legacy_face().clone();
+    let delivery = if call.session.is_some() { Delivery::OnStreams } else { Delivery::Nowhere };
+    let mut result = call.server.legacy_face(delivery).clone();
     if let Value::Object(members) = &mut result {
         members.insert("protocolVersion".to_owned(), json!(call.revision.as_str()));
     }
     Reply::of(&result)
 }
 
+#[derive(Deserialize)]
+struct Level {
+    level: LogLevel,
+}
+
 /// Without a session there is nothing the level could hold for: accepted, without effect.
 fn set_level(call: &Call) -> Result<Reply, McpError> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "level")]
-        _level: LogLevel,
+    let Level { level } =
+        params(call, "level must be one of debug, info, notice, warning, error, critical, alert, emergency")?;
+    if let Some(session) = &call.session {
+        session.set_log_level(level);
     }
-    match serde_json::from_slice::<Params>(call.message.params().unwrap_or_default()) {
-        Ok(_) => Reply::empty(),
-        Err(_) => Err(McpError::invalid_params(
-            "level must be one of debug, info, notice, warning, error, critical, alert, emergency",
-        )),
+    Reply::empty()
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    uri: String,
+}
+
+fn subscribe(call: &Arc<Call>) -> Answering {
+    let call = Arc::clone(call);
+    Box::pin(async move {
+        let uri = subscribable(&call).map_err(Failure::Error)?;
+        let cx = RequestContext::new(Arc::clone(&call));
+        Arc::clone(&call.server.handler).subscribe(uri.clone(), cx).await.map_err(Failure::Error)?;
+        match &call.session {
+            Some(session) if session.mailbox().subscribe(&uri) => Reply::empty(),
+            _ => Err(McpError::invalid_params("Too many subscriptions in this session")),
+        }
+        .map_err(Failure::Error)
+    })
+}
+
+fn unsubscribe(call: &Call) -> Result<Reply, McpError> {
+    let uri = subscribable(call)?;
+    if let Some(session) = &call.session {
+        session.mailbox().unsubscribe(&uri);
     }
+    Reply::empty()
+}
+
+/// The resource of a request that could have an effect.
+fn subscribable(call: &Call) -> Result<String, McpError> {
+    if !call.server.capabilities.subscribes() {
+        return Err(McpError::method_not_found());
+    }
+    if call.session.is_none() {
+        return Err(McpError::invalid_request("Subscriptions need a session: nothing could be delivered without one"));
+    }
+    params::<Resource>(call, "uri must be a string").map(|resource| resource.uri)
+}
+
+fn params<T: DeserializeOwned>(call: &Call, otherwise: &'static str) -> Result<T, McpError> {
+    serde_json::from_slice(call.message.params().unwrap_or(b"{}")).map_err(|_| McpError::invalid_params(otherwise))
 }

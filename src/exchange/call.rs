@@ -1,13 +1,14 @@
 //! One message being answered: what it says, who sent it, and the way back.
 
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
 use super::queue::Queue;
-use crate::cancel::Cancellation;
+use crate::cancel::{CancelCause, Cancellation};
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
@@ -16,6 +17,7 @@ use crate::protocol::level::LogLevel;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
 use crate::server::Server;
+use crate::session::SessionState;
 
 /// One message being answered. Shared by the request, its context and whoever drives the handler: one allocation.
 pub(crate) struct Call {
@@ -25,10 +27,41 @@ pub(crate) struct Call {
     pub(crate) principal: Option<Principal>,
     pub(crate) server: Arc<Server>,
     pub(crate) cancellation: Cancellation,
+    /// Why the client cancelled, in its words.
+    reason: OnceLock<Box<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) form: Form,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Outlet,
+    pub(crate) session: Option<Arc<SessionState>>,
     progress: AtomicU64,
+}
+
+/// The way back: a queue of the call's own, or the one it shares with its batch.
+#[derive(Debug)]
+pub(crate) enum Outlet {
+    Own(Queue),
+    Shared(Arc<Queue>),
+}
+
+impl Deref for Outlet {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        match self {
+            Self::Own(queue) => queue,
+            Self::Shared(queue) => queue,
+        }
+    }
+}
+
+/// Who sent a message, and how they take the answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) revision: Revision,
+    pub(crate) http: http::request::Parts,
+    pub(crate) principal: Option<Principal>,
+    pub(crate) session: Option<Arc<SessionState>>,
+    pub(crate) form: Form,
 }
 
 /// The forms of answer that the client takes.
@@ -54,25 +87,31 @@ impl Form {
 }
 
 impl Call {
-    pub(crate) fn new(
-        server: Arc<Server>,
-        message: Message,
-        revision: Revision,
-        http: http::request::Parts,
-        principal: Option<Principal>,
-        form: Form,
-    ) -> Self {
+    /// A call with a queue of its own.
+    pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
+        Self::with(server, message, caller, Outlet::Own(Queue::new(server.limits.queue_bytes)))
+    }
+
+    /// A call of a batch.
+    pub(crate) fn in_batch(server: &Arc<Server>, message: Message, caller: Caller, queue: &Arc<Queue>) -> Self {
+        Self::with(server, message, caller, Outlet::Shared(Arc::clone(queue)))
+    }
+
+    fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
+        let Caller { revision, http, principal, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(|time| Instant::now() + time),
-            queue: Queue::new(server.limits.queue_bytes),
+            server: Arc::clone(server),
             cancellation: Cancellation::default(),
+            reason: OnceLock::new(),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
             message,
             revision,
             http,
             principal,
-            server,
+            session,
             form,
+            queue,
         }
     }
 
@@ -93,6 +132,19 @@ impl Call {
         }
     }
 
+    /// Cancels in the client's name.
+    pub(crate) fn cancel_requested(&self, reason: Option<String>) {
+        if let Some(reason) = reason {
+            // The first one stays.
+            let _ = self.reason.set(reason.into());
+        }
+        self.cancellation.cancel(CancelCause::Requested);
+    }
+
+    pub(crate) fn cancel_reason(&self) -> Option<&str> {
+        self.reason.get().map(|reason| &**reason)
+    }
+
     /// Notes a report of progress. Whether it rises above all earlier ones.
     pub(crate) fn progress_rises(&self, progress: f64) -> bool {
         let rises = |last: u64| (progress.is_finite() && progress > f64::from_bits(last)).then(|| progress.to_bits());
@@ -103,7 +155,7 @@ impl Call {
     pub(crate) fn wants_log(&self, level: LogLevel) -> bool {
         let least = match self.era() {
             Era::Modern => self.message.log_level().and_then(LogLevel::from_json),
-            Era::Legacy => Some(LogLevel::Info),
+            Era::Legacy => Some(self.session.as_ref().map_or(LogLevel::Info, |session| session.log_level())),
         };
         self.server.capabilities.declares("logging") && least.is_some_and(|least| level >= least)
     }

@@ -12,6 +12,7 @@ use super::call::Call;
 use crate::cancel::CancelCause;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
+use crate::session::Lease;
 use crate::transport::{Counts, DrainReport};
 
 /// After the deadline every exchange is cancelled and needs one more poll to answer. An exchange whose connection never
@@ -39,7 +40,11 @@ impl Lifecycle {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        Counts { in_flight: self.in_flight.load(Ordering::Acquire), streams: self.streams.load(Ordering::Acquire) }
+        Counts {
+            in_flight: self.in_flight.load(Ordering::Acquire),
+            streams: self.streams.load(Ordering::Acquire),
+            ..Counts::default()
+        }
     }
 
     pub(crate) fn stream_opened(&self) {
@@ -50,9 +55,14 @@ impl Lifecycle {
         self.streams.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// Lets no new work in.
+    pub(crate) fn refuse_new(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
     /// See [`Transport::drain`](crate::Transport::drain).
     pub(crate) async fn drain(&self, within: Duration) -> DrainReport {
-        self.draining.store(true, Ordering::SeqCst);
+        self.refuse_new();
         let in_flight = self.in_flight.load(Ordering::SeqCst);
         let deadline = Instant::now() + within;
         if timeout_at(deadline, self.idle()).await.is_ok() {
@@ -98,14 +108,20 @@ impl Lifecycle {
 pub(crate) struct Ticket {
     server: Arc<Server>,
     number: Option<u64>,
+    lease: Option<Lease>,
 }
 
 impl Ticket {
     /// Lets work in, unless the transport is draining. Counted before it looks, so that no drain can end in between.
     pub(crate) fn take(server: &Arc<Server>) -> Result<Self, Refusal> {
         server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
-        let ticket = Self { server: Arc::clone(server), number: None };
+        let ticket = Self { server: Arc::clone(server), number: None, lease: None };
         if server.lifecycle.is_draining() { Err(Refusal::new(RefusalKind::Draining)) } else { Ok(ticket) }
+    }
+
+    /// Keeps the request's place in its session for as long.
+    pub(crate) fn hold(&mut self, lease: Lease) {
+        self.lease = Some(lease);
     }
 
     /// Makes the exchange reachable by a drain. Only one that waits needs to be: a quiet call never gets here.

@@ -1,29 +1,37 @@
-//! One request on its way from admission to its answer: `Undecided → Json | Sse → Done`.
+//! Requests on their way from admission to their answer: `Undecided → Json | Sse → Done`.
 //!
-//! While undecided, the handler is polled in place, by whoever polls the exchange: a quiet call spawns nothing and makes
-//! no timer before the handler is first pending. The first message it sends, or the commit time, turns the answer into
-//! an event stream, and the handler moves to a task of its own: a body is polled only while its client reads, and a
-//! handler inside it would freeze with its locks held, out of reach of any deadline.
-//!
-//! The work belongs to the exchange: dropping the exchange, or the stream it became, cancels it.
+//! The first message that a handler sends, or the commit time, turns the answer into an event stream. Whose the work is
+//! decides what a dropped connection means, and there are two types for it: [`Attached`] and [`Detached`].
 
 pub(crate) mod answer;
+mod attached;
 mod builtin;
 pub(crate) mod call;
+mod detached;
 mod drive;
+pub(crate) mod keep_alive;
 pub(crate) mod lifecycle;
 mod notified;
-mod queue;
+pub(crate) mod queue;
 mod stream;
+pub(crate) mod subject;
+mod undecided;
+mod work;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::StatusCode;
-use tokio::time::{Sleep, sleep};
+
+pub(crate) use attached::Attached;
+pub(crate) use builtin::InitializeParams;
+use call::{Call, Form};
+pub(crate) use detached::Detached;
+pub(crate) use drive::Drive;
+pub(crate) use notified::hear;
+pub(crate) use stream::{AttachedStream, DetachedStream};
+use subject::Subject;
+pub(crate) use work::Work;
 
 use crate::cancel::CancelCause;
 use crate::context::RequestContext;
@@ -32,13 +40,6 @@ use crate::mcp_error::McpError;
 use crate::protocol::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::Request;
-use answer::Finished;
-pub(crate) use builtin::InitializeParams;
-use call::{Call, Form};
-use drive::Drive;
-use lifecycle::Ticket;
-pub(crate) use notified::hear;
-pub(crate) use stream::Stream;
 
 /// Why a request got no result.
 #[derive(Debug)]
@@ -60,80 +61,28 @@ pub(crate) enum Outcome {
 
 /// The handler's own answer, or the transport's where it gives one.
 pub(crate) fn answering(call: &Arc<Call>) -> Answering {
-    match builtin::answer(call) {
-        Some(answer) => Box::pin(std::future::ready(answer.map_err(Failure::Error))),
-        None => {
-            let (request, cx) = (Request::new(Arc::clone(call)), RequestContext::new(Arc::clone(call)));
-            Arc::clone(&call.server.handler).request(request, cx)
-        }
-    }
+    builtin::answer(call).unwrap_or_else(|| {
+        let (request, cx) = (Request::new(Arc::clone(call)), RequestContext::new(Arc::clone(call)));
+        Arc::clone(&call.server.handler).request(request, cx)
+    })
 }
 
-/// An exchange whose form is not decided yet.
-pub(crate) struct Exchange {
-    call: Arc<Call>,
-    /// Gone once decided.
-    drive: Option<Drive>,
-    commit: Option<Pin<Box<Sleep>>>,
-}
-
-/// The form it took.
+/// The form an answer took.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Json(StatusCode, Bytes),
-    Sse(Stream),
+    Attached(AttachedStream),
+    Detached(DetachedStream),
+    /// Nothing, to a client that takes only JSON.
+    Nothing,
 }
 
-impl Exchange {
-    /// Begins to answer a call with what `start` makes of it.
-    pub(crate) fn start(call: Arc<Call>, ticket: Ticket, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
-        let drive = Drive::start(&call, ticket, start);
-        Self { call, drive: Some(drive), commit: None }
-    }
-
-    fn decide(&self, finished: Finished) -> Answer {
-        let Finished { status, frame, .. } = finished;
-        if self.call.form != Form::SseOnly && self.call.queue.is_empty() {
-            return Answer::Json(status, frame.json());
+impl Answer {
+    /// The answer to a request that its client cancelled: a stream that ends at once.
+    fn withheld(subject: &Subject) -> Self {
+        match subject.form() {
+            Form::JsonOnly => Self::Nothing,
+            Form::JsonFirst | Form::SseOnly => Self::Detached(DetachedStream::open(subject.clone())),
         }
-        let stream = Stream::open(Arc::clone(&self.call));
-        self.call.queue.finish(frame.event());
-        Answer::Sse(stream)
-    }
-
-    /// Whether the answer has to become a stream though the handler is still at work.
-    fn must_stream(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.call.form == Form::JsonOnly {
-            return false;
-        }
-        if self.call.queue.poll_filled(cx) {
-            return true;
-        }
-        let after = self.call.server.limits.commit_after;
-        self.commit.get_or_insert_with(|| Box::pin(sleep(after))).as_mut().poll(cx).is_ready()
-    }
-}
-
-impl Future for Exchange {
-    type Output = Answer;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Some(drive) = &mut self.drive else {
-            return Poll::Pending;
-        };
-        if let Poll::Ready(finished) = Pin::new(drive).poll(cx) {
-            self.drive = None;
-            return Poll::Ready(self.decide(finished));
-        }
-        if !self.must_stream(cx) {
-            return Poll::Pending;
-        }
-        let Some(drive) = self.drive.take() else {
-            return Poll::Pending;
-        };
-        let stream = Stream::open(Arc::clone(&self.call));
-        let call = Arc::clone(&self.call);
-        tokio::spawn(async move { call.queue.finish(drive.await.frame.event()) });
-        Poll::Ready(Answer::Sse(stream))
     }
 }

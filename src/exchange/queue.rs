@@ -5,15 +5,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::StatusCode;
 use tokio::sync::Semaphore;
+
+use crate::protocol::sse::Frame;
 
 /// A message counts at least this part of the queue, so that one number bounds both bytes and messages.
 const MOST_MESSAGES: u32 = 256;
 
-/// A bounded queue with one reader.
+/// A bounded queue with one reader: the messages that handlers send, and after them their answers.
 ///
-/// One permit is one byte. The answer goes past the bound: it is one message, and a handler that has finished cannot
-/// wait.
+/// One permit is one byte. Answers go past the bound: there is one for each request, and a handler that has finished
+/// cannot wait.
 #[derive(Debug)]
 pub(crate) struct Queue {
     capacity: u32,
@@ -21,9 +24,26 @@ pub(crate) struct Queue {
     state: Mutex<State>,
 }
 
+/// An answer, and the status it has for as long as nothing has been sent.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) frame: Frame,
+}
+
+/// What a reader that has not begun to read has before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// Messages that come before any answer.
+    Messages,
+    /// Answers, if any, and nothing else for ever.
+    Answers,
+}
+
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Bytes>,
+    answers: VecDeque<Reply>,
     reader: Option<Waker>,
     phase: Phase,
 }
@@ -52,9 +72,17 @@ impl Queue {
         }
     }
 
-    /// Queues the answer, past the bound, and ends the queue.
-    pub(crate) fn finish(&self, answer: Bytes) {
-        self.put(answer);
+    /// Queues an answer, past the bound.
+    pub(crate) fn answer(&self, reply: Reply) {
+        let mut state = self.state();
+        if state.phase == Phase::Open {
+            state.answers.push_back(reply);
+            wake(state);
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self) {
         self.close(Phase::Ended);
     }
 
@@ -63,35 +91,40 @@ impl Queue {
         self.close(Phase::Abandoned);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.state().messages.is_empty()
-    }
-
-    /// Whether a message waits to be read; if none does, the reader is woken once one does.
-    pub(crate) fn poll_filled(&self, cx: &Context<'_>) -> bool {
+    /// Tells what lies before a reader that has not begun to read.
+    pub(crate) fn poll_outlook(&self, cx: &Context<'_>) -> Poll<Outlook> {
         let mut state = self.state();
-        if state.messages.is_empty() {
-            state.watch(cx);
+        if !state.messages.is_empty() {
+            return Poll::Ready(Outlook::Messages);
         }
-        !state.messages.is_empty()
+        if state.phase != Phase::Open {
+            return Poll::Ready(Outlook::Answers);
+        }
+        state.watch(cx);
+        Poll::Pending
     }
 
-    /// Whether the answer has been queued and everything has been read.
+    /// Takes the answers, for a reader that wants no events.
+    pub(crate) fn take_answers(&self) -> VecDeque<Reply> {
+        std::mem::take(&mut self.state().answers)
+    }
+
+    /// Whether the queue has ended and everything has been read.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state();
-        state.phase != Phase::Open && state.messages.is_empty()
+        state.phase != Phase::Open && state.messages.is_empty() && state.answers.is_empty()
     }
 
-    /// The next message; `None` after the last. For one reader.
+    /// The next event; `None` after the last. For one reader.
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.state();
         if let Some(message) = state.messages.pop_front() {
             drop(state);
-            let cost = usize::try_from(self.cost(&message)).unwrap_or_default();
-            // The answer took no permits, so it must give none back.
-            let used = usize::try_from(self.capacity).unwrap_or_default().saturating_sub(self.room.available_permits());
-            self.room.add_permits(cost.min(used));
+            self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
             return Poll::Ready(Some(message));
+        }
+        if let Some(answer) = state.answers.pop_front() {
+            return Poll::Ready(Some(answer.frame.event()));
         }
         if state.phase != Phase::Open {
             return Poll::Ready(None);
@@ -116,6 +149,7 @@ impl Queue {
         }
         if phase == Phase::Abandoned {
             state.messages = VecDeque::new();
+            state.answers = VecDeque::new();
         }
         wake(state);
     }

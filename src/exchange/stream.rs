@@ -1,75 +1,93 @@
 //! The reading end of an answer that became an event stream.
 
-use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
-use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep};
 
-use super::call::Call;
+use super::keep_alive::KeepAlive;
+use super::subject::Subject;
 use crate::cancel::CancelCause;
-use crate::protocol::sse;
 
-/// The events of one answer, with comments while it is silent. Dropping it before its end cancels the call.
+/// The events of an answer that belongs to its exchange. Dropping it before its end cancels the work.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    call: Arc<Call>,
-    keep_alive: Option<Pin<Box<Sleep>>>,
-}
+pub(crate) struct AttachedStream(Events);
 
-impl Stream {
-    pub(crate) fn open(call: Arc<Call>) -> Self {
-        call.server.lifecycle.stream_opened();
-        call.server.observer.stream_opened(&call.observed());
-        Self { call, keep_alive: None }
+/// The events of an answer that belongs to a session. Dropping it leaves the work alone.
+#[derive(Debug)]
+pub(crate) struct DetachedStream(Events);
+
+impl AttachedStream {
+    pub(super) fn open(subject: Subject) -> Self {
+        Self(Events::open(subject))
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match self.call.queue.poll_next(cx) {
-            Poll::Ready(Some(event)) => {
-                // Made anew at the next silence: a stream in full flow sets no timer.
-                self.keep_alive = None;
-                Poll::Ready(Some(event))
+        self.0.poll_next(cx)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+}
+
+impl Drop for AttachedStream {
+    fn drop(&mut self) {
+        if !self.is_done() {
+            self.0.subject.cancel(CancelCause::Disconnected);
+        }
+    }
+}
+
+impl DetachedStream {
+    pub(super) fn open(subject: Subject) -> Self {
+        Self(Events::open(subject))
+    }
+
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.0.poll_next(cx)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+}
+
+/// The events, with comments while there are none.
+#[derive(Debug)]
+struct Events {
+    subject: Subject,
+    keep_alive: KeepAlive,
+}
+
+impl Events {
+    fn open(subject: Subject) -> Self {
+        let server = subject.server();
+        server.lifecycle.stream_opened();
+        if let Some(call) = subject.calls().first() {
+            server.observer.stream_opened(&call.observed());
+        }
+        Self { subject, keep_alive: KeepAlive::default() }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match self.subject.queue().poll_next(cx) {
+            Poll::Ready(event) => {
+                self.keep_alive.restart();
+                Poll::Ready(event)
             }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => self.poll_keep_alive(cx),
+            Poll::Pending => self.keep_alive.poll(self.subject.server().limits.keep_alive, cx).map(Some),
         }
     }
 
     /// Whether the answer has been read to its end.
-    pub(crate) fn is_done(&self) -> bool {
-        self.call.queue.is_drained()
-    }
-
-    fn poll_keep_alive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let interval = self.call.server.limits.keep_alive;
-        let timer = self.keep_alive.get_or_insert_with(|| Box::pin(sleep(jittered(interval))));
-        if timer.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        timer.as_mut().reset(Instant::now() + jittered(interval));
-        // Polled once, so that the new time is watched.
-        let _ = timer.as_mut().poll(cx);
-        Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)))
+    fn is_done(&self) -> bool {
+        self.subject.queue().is_drained()
     }
 }
 
-impl Drop for Stream {
+impl Drop for Events {
     fn drop(&mut self) {
-        if !self.is_done() {
-            self.call.cancellation.cancel(CancelCause::Disconnected);
-        }
-        self.call.queue.abandon();
-        self.call.server.lifecycle.stream_closed();
+        self.subject.queue().abandon();
+        self.subject.server().lifecycle.stream_closed();
     }
-}
-
-/// Within a tenth either way, so that many streams opened at once do not all speak at once.
-fn jittered(interval: Duration) -> Duration {
-    let chance = RandomState::new().hash_one(0_u8) % 2048;
-    interval.mul_f64(0.9 + 0.2 * f64::from(u32::try_from(chance).unwrap_or_default()) / 2048.0)
 }

@@ -1,8 +1,11 @@
 //! What is decided on the head of a request: everything for GET, DELETE and OPTIONS, the first rungs for POST.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, Method, Response, StatusCode, request};
 
 use super::body::ResponseBody;
+use super::general::GeneralStream;
 use super::respond;
 use super::service::Shared;
 use crate::protocol::accept::Accepts;
@@ -12,6 +15,7 @@ use crate::protocol::legacy::Headers;
 use crate::protocol::origin::Verdict;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
+use crate::session::{SessionEnd, SessionState};
 
 /// What becomes of a request once its head is judged.
 pub(super) enum Admitted {
@@ -40,7 +44,7 @@ pub(super) fn cors_origin(shared: &Shared, parts: &request::Parts) -> Option<Hea
 }
 
 fn judge(shared: &Shared, parts: &request::Parts) -> Result<Option<Response<ResponseBody>>, Refusal> {
-    if shared.server.lifecycle.is_draining() {
+    if shared.server.lifecycle.is_draining() && !is_exempt(shared, parts) {
         return Err(Refusal::new(RefusalKind::Draining));
     }
     shared.gate.judge(parts)?;
@@ -52,25 +56,34 @@ fn judge(shared: &Shared, parts: &request::Parts) -> Result<Option<Response<Resp
     }
 }
 
-/// Opens the stream of a session. There is none to open yet: no session is ever minted.
+/// While draining, a live session may still be deleted, and its client may answer and cancel: whether a POST is that,
+/// its body will tell.
+fn is_exempt(shared: &Shared, parts: &request::Parts) -> bool {
+    matches!(parts.method, Method::POST | Method::DELETE) && matches!(session(shared, parts), Ok(Some(_)))
+}
+
+/// Opens the general stream of a session.
 fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
     if matches!(Accepts::of(&parts.headers), Accepts::JsonOnly | Accepts::Neither) {
         return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
     }
-    match Headers::read(&parts.headers, shared.gate.revisions)?.session {
-        None => Err(Refusal::new(RefusalKind::NoStream)),
-        Some(_) => Err(Refusal::new(RefusalKind::UnknownSession)),
-    }
+    let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
+    GeneralStream::open(shared, &session).map(|stream| respond::events(ResponseBody::general(stream)))
 }
 
 /// Ends a session.
 fn delete(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
-    match Headers::read(&parts.headers, shared.gate.revisions)?.session {
-        None => Err(Refusal::new(RefusalKind::SessionRequired)),
-        Some(_) => Err(Refusal::new(RefusalKind::UnknownSession)),
-    }
+    let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::SessionRequired))?;
+    shared.sessions.end(&session, SessionEnd::Deleted);
+    Ok(respond::empty(StatusCode::NO_CONTENT))
+}
+
+/// The live session that a request names.
+fn session(shared: &Shared, parts: &request::Parts) -> Result<Option<Arc<SessionState>>, Refusal> {
+    let named = Headers::read(&parts.headers, shared.gate.revisions)?.session;
+    named.map(|id| shared.sessions.find(id, shared.principal(parts).as_ref())).transpose()
 }
 
 /// 2026-07-28 knows neither GET nor DELETE.

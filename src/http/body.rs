@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::exchange::Stream;
+use super::general::GeneralStream;
+use super::listen::ListenStream;
+use crate::exchange::{AttachedStream, DetachedStream};
 
 /// The body of a response: nothing, one JSON message, or an event stream.
 ///
@@ -18,7 +20,10 @@ pub struct ResponseBody(Kind);
 enum Kind {
     Empty,
     Full(Bytes),
-    Stream(Stream),
+    Attached(AttachedStream),
+    Detached(DetachedStream),
+    General(GeneralStream),
+    Listen(Box<ListenStream>),
 }
 
 impl ResponseBody {
@@ -30,8 +35,20 @@ impl ResponseBody {
         Self(Kind::Full(body))
     }
 
-    pub(super) fn stream(stream: Stream) -> Self {
-        Self(Kind::Stream(stream))
+    pub(super) fn attached(stream: AttachedStream) -> Self {
+        Self(Kind::Attached(stream))
+    }
+
+    pub(super) fn detached(stream: DetachedStream) -> Self {
+        Self(Kind::Detached(stream))
+    }
+
+    pub(super) fn general(stream: GeneralStream) -> Self {
+        Self(Kind::General(stream))
+    }
+
+    pub(super) fn listen(stream: ListenStream) -> Self {
+        Self(Kind::Listen(Box::new(stream)))
     }
 }
 
@@ -40,22 +57,29 @@ impl Body for ResponseBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
+        let event = match &mut self.0 {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(body) => {
                 let body = std::mem::take(body);
                 self.0 = Kind::Empty;
-                Poll::Ready(Some(Ok(Frame::data(body))))
+                Poll::Ready(Some(body))
             }
-            Kind::Stream(stream) => stream.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event)))),
-        }
+            Kind::Attached(stream) => stream.poll_next(cx),
+            Kind::Detached(stream) => stream.poll_next(cx),
+            Kind::General(stream) => stream.poll_next(cx),
+            Kind::Listen(stream) => stream.poll_next(cx),
+        };
+        event.map(|event| event.map(|event| Ok(Frame::data(event))))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Empty => true,
             Kind::Full(_) => false,
-            Kind::Stream(stream) => stream.is_done(),
+            Kind::Attached(stream) => stream.is_done(),
+            Kind::Detached(stream) => stream.is_done(),
+            Kind::General(stream) => stream.is_done(),
+            Kind::Listen(stream) => stream.is_done(),
         }
     }
 
@@ -63,7 +87,7 @@ impl Body for ResponseBody {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(body) => SizeHint::with_exact(u64::try_from(body.len()).unwrap_or(u64::MAX)),
-            Kind::Stream(_) => SizeHint::default(),
+            _ => SizeHint::default(),
         }
     }
 }
@@ -73,7 +97,7 @@ impl fmt::Debug for ResponseBody {
         let kind = match &self.0 {
             Kind::Empty => "empty",
             Kind::Full(_) => "full",
-            Kind::Stream(_) => "stream",
+            _ => "stream",
         };
         f.debug_tuple("ResponseBody").field(&kind).finish()
     }

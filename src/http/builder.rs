@@ -2,22 +2,24 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
-use super::service::{Shared, StreamableHttpService};
-use crate::changes::Changes;
+use super::service::{Sessions, Shared, StreamableHttpService};
+use crate::changes::{Changes, Listener};
 use crate::error::Error;
 use crate::handler::McpHandler;
 use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::principal::{Principal, PrincipalOf};
-use crate::protocol::host::Hosts;
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
-use crate::protocol::origin::{Loopback, Origins};
+use crate::protocol::origin::Loopback;
 use crate::protocol::revision::Revisions;
 use crate::server::{ServerBuilder, ServerInfoStamp};
+use crate::session::Registry;
+use crate::subscribe::Hub;
 
 /// Configures a [`StreamableHttpService`].
 ///
@@ -45,7 +47,9 @@ pub struct StreamableHttpBuilder {
     names: Vec<(String, NameSource)>,
     origins: Vec<String>,
     own_addresses: Vec<SocketAddr>,
+    policy: Sessions,
     principal: Option<Box<PrincipalOf>>,
+    second_get: SecondGet,
 }
 
 impl StreamableHttpBuilder {
@@ -57,7 +61,9 @@ impl StreamableHttpBuilder {
             names: Vec::new(),
             origins: Vec::new(),
             own_addresses: Vec::new(),
+            policy: Sessions::default(),
             principal: None,
+            second_get: SecondGet::default(),
         }
     }
 
@@ -151,6 +157,18 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Whether clients up to 2025-11-25 get sessions. Default: they may have one, and need none.
+    pub fn sessions(mut self, sessions: Sessions) -> Self {
+        self.policy = sessions;
+        self
+    }
+
+    /// What becomes of a second GET while the general stream of its session is open. Default: 409.
+    pub fn second_get(mut self, second_get: SecondGet) -> Self {
+        self.second_get = second_get;
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
@@ -158,6 +176,7 @@ impl StreamableHttpBuilder {
     /// Where an origin or host cannot be one, a limit holds a value that cannot be, or no revision is served. The
     /// message names the setting.
     pub fn build(self) -> Result<StreamableHttpService, Error> {
+        self.server.check()?;
         let mut gate = Gate { revisions: self.server.revisions, ..Gate::default() };
         gate.origins.loopback(self.loopback);
         for origin in &self.origins {
@@ -169,24 +188,32 @@ impl StreamableHttpBuilder {
         for host in &self.hosts {
             gate.hosts.add(host).map_err(|error| Error::configuration("allow_host", error))?;
         }
-        Ok(share(self.server.build()?, gate, self.names, self.principal))
+        Ok(self.share(gate))
     }
 
     /// As [`build`](Self::build), for a configuration nobody has touched.
     pub(super) fn assemble(self) -> StreamableHttpService {
-        let gate = Gate { hosts: Hosts::default(), origins: Origins::default(), revisions: self.server.revisions };
-        share(self.server.assemble(), gate, self.names, self.principal)
+        let gate = Gate { revisions: self.server.revisions, ..Gate::default() };
+        self.share(gate)
     }
-}
 
-fn share(
-    server: crate::server::Server,
-    gate: Gate,
-    names: Vec<(String, NameSource)>,
-    principal: Option<Box<PrincipalOf>>,
-) -> StreamableHttpService {
-    let parameters = ParameterSources::new(&server.changes);
-    StreamableHttpService::from_shared(Shared { server: Arc::new(server), gate, names, parameters, principal })
+    fn share(self, gate: Gate) -> StreamableHttpService {
+        let server = Arc::new(self.server.assemble());
+        let hub = Arc::new(Hub::default());
+        let listener: Weak<dyn Listener> = Arc::<Hub>::downgrade(&hub);
+        server.changes.listen(listener);
+        StreamableHttpService::from_shared(Shared {
+            gate,
+            hub,
+            names: self.names,
+            parameters: ParameterSources::new(&server.changes),
+            policy: self.policy,
+            principal_of: self.principal,
+            second_get: self.second_get,
+            sessions: Registry::new(Arc::clone(&server)),
+            server,
+        })
+    }
 }
 
 impl fmt::Debug for StreamableHttpBuilder {

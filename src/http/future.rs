@@ -14,12 +14,13 @@ use pin_project_lite::pin_project;
 
 use super::admit::{self, Admitted};
 use super::body::ResponseBody;
-use super::post::{self, Posted};
+use super::listen::Listening;
+use super::post::{self, Exchange, Posted};
 use super::read::Reader;
 use super::respond;
 use super::service::Shared;
-use crate::exchange::Exchange;
 use crate::protocol::cors;
+use crate::protocol::names::header;
 use crate::protocol::refusal::Refusal;
 
 pin_project! {
@@ -39,7 +40,8 @@ pin_project! {
     enum State<B> {
         Ready { response: Option<Response<ResponseBody>> },
         Reading { #[pin] body: B, reader: Reader, parts: Option<request::Parts> },
-        Answering { exchange: Exchange },
+        Answering { exchange: Exchange, session: Option<HeaderValue> },
+        Listening { listening: Listening },
     }
 }
 
@@ -78,12 +80,23 @@ impl<B: Body<Data: Buf>> Future for ResponseFuture<B> {
                     };
                     match posted {
                         Posted::Answered(response) => State::Ready { response: Some(response) },
-                        Posted::Exchange(exchange) => State::Answering { exchange },
+                        Posted::Exchange { exchange, session } => State::Answering { exchange, session },
+                        Posted::Listening(listening) => State::Listening { listening },
                     }
                 }
-                StateProjection::Answering { exchange } => {
-                    let answer = ready!(Pin::new(exchange).poll(cx));
-                    State::Ready { response: Some(respond::answer(answer)) }
+                StateProjection::Answering { exchange, session } => {
+                    let mut response = respond::answer(ready!(exchange.poll(cx)));
+                    if let Some(session) = session.take() {
+                        response.headers_mut().insert(header::SESSION_ID, session);
+                    }
+                    State::Ready { response: Some(response) }
+                }
+                StateProjection::Listening { listening } => {
+                    let response = match ready!(listening.poll(cx)) {
+                        Ok(stream) => respond::events(ResponseBody::listen(stream)),
+                        Err(refusal) => respond::refuse(this.shared, &refusal),
+                    };
+                    State::Ready { response: Some(response) }
                 }
             };
             this.state.set(next);

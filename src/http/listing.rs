@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::parameter_source::judge;
 use crate::exchange::answering;
-use crate::exchange::call::{Call, Form};
+use crate::exchange::call::{Call, Caller, Form};
 use crate::protocol::envelope::{self, Body};
 use crate::protocol::names::{meta, method};
 use crate::protocol::parameter_headers::ParameterHeaders;
@@ -150,14 +150,16 @@ fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
     };
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": method::TOOLS_LIST, "params": params });
     match envelope::read(Bytes::from(request.to_string()), Caps::default()) {
-        Ok(Body::Message(message)) => Some(Arc::new(Call::new(
-            Arc::clone(&call.server),
-            message,
-            call.revision,
-            call.http.clone(),
-            call.principal.clone(),
-            Form::JsonOnly,
-        ))),
+        Ok(Body::Message(message)) => {
+            let caller = Caller {
+                revision: call.revision,
+                http: call.http.clone(),
+                principal: call.principal.clone(),
+                session: None,
+                form: Form::JsonOnly,
+            };
+            Some(Arc::new(Call::new(&call.server, message, caller)))
+        }
         _ => None,
     }
 }

@@ -1,110 +1,104 @@
 //! A POST whose body has been read: its shape, its era, and what that asks of it.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Response, StatusCode, request};
+use http::{HeaderValue, Response, StatusCode, request};
 
 use super::body::ResponseBody;
+use super::legacy_post;
+use super::listen::Listening;
 use super::respond;
 use super::service::Shared;
-use crate::exchange::call::{Call, Form};
+use crate::exchange::call::{Call, Caller, Form};
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::{self, Exchange, InitializeParams};
+use crate::exchange::subject::Subject;
+use crate::exchange::{self, Answer, Attached, Detached, Drive, Work};
 use crate::protocol::accept::Accepts;
 use crate::protocol::classify;
-use crate::protocol::envelope::{self, Body, Kind, Message};
-use crate::protocol::legacy::{self, Headers};
-use crate::protocol::modern;
+use crate::protocol::envelope::{self, Kind};
+use crate::protocol::legacy;
+use crate::protocol::modern::{self, Admitted};
 use crate::protocol::names::method;
-use crate::protocol::refusal::{Refusal, RefusalKind};
-use crate::protocol::revision::{Era, Revision};
+use crate::protocol::refusal::Refusal;
+use crate::protocol::revision::Era;
 use crate::protocol::scan::Caps;
 
 /// What becomes of a POST.
 pub(super) enum Posted {
     /// It is answered.
     Answered(Response<ResponseBody>),
-    /// It is being answered.
-    Exchange(Exchange),
+    /// It is being answered, and may have opened a session.
+    Exchange { exchange: Exchange, session: Option<HeaderValue> },
+    /// It will listen.
+    Listening(Listening),
 }
 
-/// A message that has passed the ladder.
-struct Admitted {
-    message: Message,
-    revision: Revision,
+/// Whose the work on an answer is.
+pub(super) enum Exchange {
+    Attached(Attached),
+    Detached(Detached),
+}
+
+impl Exchange {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+        match self {
+            Self::Attached(exchange) => Pin::new(exchange).poll(cx),
+            Self::Detached(exchange) => Pin::new(exchange).poll(cx),
+        }
+    }
 }
 
 /// Judges a body and sets to work what it asks.
 pub(super) fn post(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Posted {
-    let admitted = Ticket::take(&shared.server).and_then(|ticket| Ok((judge(shared, &parts, bytes)?, ticket)));
-    match admitted {
-        Ok((admitted, ticket)) => take(shared, parts, admitted, ticket, cx),
-        Err(refusal) => Posted::Answered(respond::refuse(shared, &refusal)),
-    }
+    judge(shared, parts, bytes, cx).unwrap_or_else(|refusal| Posted::Answered(respond::refuse(shared, &refusal)))
 }
 
-fn judge(shared: &Shared, parts: &request::Parts, bytes: Bytes) -> Result<Admitted, Refusal> {
-    let caps = Caps { nesting: shared.server.limits.nesting, ..Caps::default() };
-    let body = envelope::read(bytes, caps)?;
+fn judge(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
+    let limits = &shared.server.limits;
+    let body = envelope::read(bytes, Caps { nesting: limits.nesting, elements: limits.batch })?;
     let served = shared.gate.revisions;
     match classify::era(&parts.headers, classify::claims(&body)) {
         Era::Modern => {
-            let modern::Admitted { revision, message } =
-                modern::judge(&parts.headers, body, served, |method| shared.name_source(method))?;
-            Ok(Admitted { message, revision })
+            let ticket = Ticket::take(&shared.server)?;
+            let admitted = modern::judge(&parts.headers, body, served, |method| shared.name_source(method))?;
+            modern_post(shared, parts, admitted, ticket, cx)
         }
-        Era::Legacy if served.serves(Era::Legacy) => judge_legacy(shared, parts, body),
+        Era::Legacy if served.serves(Era::Legacy) => legacy_post::post(shared, parts, body, cx),
         Era::Legacy => Err(legacy::not_served(&parts.headers, &body, served)),
     }
 }
 
-/// The legacy order: version, session, batch. Batches come with sessions.
-fn judge_legacy(shared: &Shared, parts: &request::Parts, body: Body) -> Result<Admitted, Refusal> {
-    let id = match &body {
-        Body::Message(message) if message.kind == Kind::Request => message.id(),
-        _ => None,
-    };
-    judge_legacy_message(shared, parts, body).map_err(|refusal| refusal.with_id(id))
-}
-
-fn judge_legacy_message(shared: &Shared, parts: &request::Parts, body: Body) -> Result<Admitted, Refusal> {
-    let served = shared.gate.revisions;
-    let headers = Headers::read(&parts.headers, served)?;
-    if headers.session.is_some() {
-        return Err(Refusal::new(RefusalKind::UnknownSession));
-    }
-    let Body::Message(message) = body else {
-        return Err(Refusal::new(RefusalKind::BatchNotAllowed));
-    };
-    let revision = match message.kind {
-        Kind::Response => return Err(Refusal::new(RefusalKind::UnexpectedResponse)),
-        Kind::Request if message.method() == method::INITIALIZE => {
-            let asked = InitializeParams::read(message.params());
-            let asked = asked.map(|params| params.protocol_version).unwrap_or_default();
-            legacy::negotiate(&asked, served).ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?
-        }
-        Kind::Request | Kind::Notification => legacy::sessionless(headers.version, served)?,
-    };
-    Ok(Admitted { message, revision })
-}
-
-fn take(
+fn modern_post(
     shared: &Arc<Shared>,
     parts: request::Parts,
     admitted: Admitted,
     ticket: Ticket,
     cx: &mut Context<'_>,
-) -> Posted {
+) -> Result<Posted, Refusal> {
     let Admitted { message, revision } = admitted;
-    let form = Form::of(Accepts::of(&parts.headers));
-    let principal = shared.principal.as_ref().and_then(|principal| principal(&parts));
-    let kind = message.kind;
-    let call = Call::new(Arc::clone(&shared.server), message, revision, parts, principal, form);
-    if kind == Kind::Notification {
-        exchange::hear(call, ticket, cx);
-        return Posted::Answered(respond::empty(StatusCode::ACCEPTED));
+    let caller = Caller {
+        revision,
+        principal: shared.principal(&parts),
+        session: None,
+        form: Form::of(Accepts::of(&parts.headers)),
+        http: parts,
+    };
+    if message.kind == Kind::Notification {
+        // Over HTTP the end of the exchange cancels; another caller may use the same id.
+        if !matches!(message.method(), method::CANCELLED | method::INITIALIZED) {
+            exchange::hear(Call::new(&shared.server, message, caller), ticket, cx);
+        }
+        return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
     }
-    Posted::Exchange(Exchange::start(Arc::new(call), ticket, |call| shared.parameters.answering(call)))
+    let call = Arc::new(Call::new(&shared.server, message, caller));
+    if call.message.method() == method::LISTEN {
+        let id = call.message.id();
+        return Listening::start(call, &shared.hub).map(Posted::Listening).map_err(|refusal| refusal.with_id(id));
+    }
+    let drive = Drive::start(&call, ticket, |call| shared.parameters.answering(call));
+    let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));
+    Ok(Posted::Exchange { exchange, session: None })
 }

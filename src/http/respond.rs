@@ -37,16 +37,21 @@ pub(super) fn refuse(shared: &Shared, refusal: &Refusal) -> Response<ResponseBod
 pub(super) fn answer(answer: Answer) -> Response<ResponseBody> {
     match answer {
         Answer::Json(status, body) => json(status, body),
-        Answer::Sse(stream) => {
-            let mut response = Response::new(ResponseBody::stream(stream));
-            let headers = response.headers_mut();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            // Proxies that buffer would hold events back.
-            headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-            response
-        }
+        Answer::Attached(stream) => events(ResponseBody::attached(stream)),
+        Answer::Detached(stream) => events(ResponseBody::detached(stream)),
+        Answer::Nothing => empty(StatusCode::ACCEPTED),
     }
+}
+
+/// Answers with an event stream.
+pub(super) fn events(body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that buffer would hold events back.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
 }
 
 /// An answer without a body.

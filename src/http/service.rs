@@ -9,19 +9,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Buf;
-use http::{Request, Response};
+use http::{Request, Response, request};
 use http_body::Body;
 
 use super::body::ResponseBody;
 use super::builder::StreamableHttpBuilder;
 use super::future::{ResponseFuture, ServiceFuture};
+use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
 use crate::changes::Changes;
 use crate::handler::McpHandler;
-use crate::principal::PrincipalOf;
+use crate::principal::{Principal, PrincipalOf};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
 use crate::server::Server;
+use crate::session::Registry;
+use crate::subscribe::Hub;
 use crate::transport::sealed::Sealed;
 use crate::transport::{Counts, DrainReport, Transport};
 
@@ -64,10 +67,32 @@ pub(super) struct Shared {
     pub(super) gate: Gate,
     pub(super) names: Vec<(String, NameSource)>,
     pub(super) parameters: Arc<ParameterSources>,
-    pub(super) principal: Option<Box<PrincipalOf>>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) policy: Sessions,
+    pub(super) second_get: SecondGet,
+    pub(super) sessions: Arc<Registry>,
+    pub(super) principal_of: Option<Box<PrincipalOf>>,
+}
+
+/// Whether clients of the handshake era get sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sessions {
+    /// `initialize` opens one; requests that belong to none are served too.
+    #[default]
+    Optional,
+    /// `initialize` opens one; requests that belong to none get 400.
+    Required,
+    /// None is ever opened: no change notifications, no GET stream.
+    Off,
 }
 
 impl Shared {
+    /// On whose behalf a request comes.
+    pub(super) fn principal(&self, parts: &request::Parts) -> Option<Principal> {
+        self.principal_of.as_ref().and_then(|principal_of| principal_of(parts))
+    }
+
     /// Which member of `params` the `Mcp-Name` of a method mirrors.
     pub(super) fn name_source(&self, method: &str) -> NameSource {
         let declared = self.names.iter().find(|(name, _)| name == method);
@@ -133,11 +158,17 @@ impl Sealed for StreamableHttpService {}
 
 impl Transport for StreamableHttpService {
     fn counts(&self) -> Counts {
-        self.shared.server.lifecycle.counts()
+        Counts { sessions: self.shared.sessions.len(), ..self.shared.server.lifecycle.counts() }
     }
 
     fn drain(&self, within: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
-        Box::pin(self.shared.server.lifecycle.drain(within))
+        let shared = &self.shared;
+        Box::pin(async move {
+            shared.server.lifecycle.refuse_new();
+            // What has no end of its own ends first.
+            shared.hub.end_all();
+            shared.server.lifecycle.drain(within).await
+        })
     }
 }
 

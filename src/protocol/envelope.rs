@@ -138,6 +138,12 @@ impl Message {
         self.raw(self.members.arguments)
     }
 
+    /// `params.requestId`: the request that a cancellation speaks of.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        let id = self.members.request_id;
+        self.raw(id).filter(|text| is_legal_id(text)).map(|_| RequestId(self.bytes.slice(id.range())))
+    }
+
     /// The text of `params.inputResponses`, of whatever type.
     pub(crate) fn input_responses(&self) -> Option<&[u8]> {
         self.raw(self.members.input_responses)
@@ -209,10 +215,8 @@ pub(crate) enum Claim<'a> {
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// The first elements in their order, as many as were to be kept.
-    #[cfg_attr(not(test), allow(dead_code))] // batches are answered once there are sessions
     pub(crate) elements: Vec<Result<Message, BodyFault>>,
     /// How many elements the array has, kept or not.
-    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) len: usize,
     claims_modern: bool,
 }
@@ -232,7 +236,6 @@ impl Batch {
     }
 
     /// Whether the array has no elements, kept or not.
-    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -295,8 +298,19 @@ pub struct RequestId(Bytes);
 impl RequestId {
     /// Returns the JSON text of the id.
     pub fn as_str(&self) -> &str {
-        // part of a body that was checked as a whole, from one ASCII byte to another
+        // Part of a body that was checked as a whole, from one ASCII byte to another
         std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl RequestId {
+    /// One text for all ways to write the same id.
+    pub(crate) fn canonical(&self) -> String {
+        let text = self.as_str();
+        match serde_json::from_str::<String>(text) {
+            Ok(string) => format!("\"{string}"),
+            Err(_) => text.strip_suffix(".0").unwrap_or(text).to_owned(),
+        }
     }
 }
 

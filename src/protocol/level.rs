@@ -37,6 +37,11 @@ impl LogLevel {
         ("emergency", Self::Emergency),
     ];
 
+    /// The level of this number, as `as u8` gives it.
+    pub(crate) fn from_number(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).map_or(Self::Info, |(_, level)| *level)
+    }
+
     /// Reads a level from its JSON text.
     pub(crate) fn from_json(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()

@@ -2,9 +2,11 @@
 
 /// Methods the transport answers or must recognise.
 pub(crate) mod method {
+    pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     pub(crate) const CANCELLED: &str = "notifications/cancelled";
     pub(crate) const DISCOVER: &str = "server/discover";
     pub(crate) const INITIALIZE: &str = "initialize";
+    pub(crate) const INITIALIZED: &str = "notifications/initialized";
     pub(crate) const LISTEN: &str = "subscriptions/listen";
     pub(crate) const MESSAGE: &str = "notifications/message";
     pub(crate) const PING: &str = "ping";
@@ -15,6 +17,7 @@ pub(crate) mod method {
     pub(crate) const RESOURCES_READ: &str = "resources/read";
     pub(crate) const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
     pub(crate) const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
+    pub(crate) const RESOURCES_UPDATED: &str = "notifications/resources/updated";
     pub(crate) const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
     pub(crate) const SET_LEVEL: &str = "logging/setLevel";
     pub(crate) const TOOLS_CALL: &str = "tools/call";
@@ -39,6 +42,7 @@ pub(crate) mod meta {
     pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
     pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 

@@ -79,6 +79,16 @@ pub enum RefusalKind {
     MethodNotFound,
     /// The session or version header came twice on a legacy message.
     DuplicateHeader,
+    /// An id that is being answered in the session.
+    DuplicateId,
+    /// `initialize` in a session.
+    AlreadyInitialized,
+    /// A second general stream of a session.
+    StreamOpen,
+    /// The params of a request that the transport answers itself.
+    InvalidParams,
+    /// A limit has been reached.
+    Overloaded,
     /// The session does not exist, or belongs to somebody else.
     UnknownSession,
     /// A DELETE that names no session.
@@ -139,6 +149,13 @@ impl RefusalKind {
             Self::InvalidMeta => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params._meta"),
             Self::MethodNotFound => row(Rung::Era, S::NOT_FOUND, code::METHOD_NOT_FOUND, "Method not found"),
             Self::DuplicateHeader => row(Rung::Era, S::BAD_REQUEST, INVALID, "A header came twice"),
+            Self::DuplicateId => row(Rung::Era, S::BAD_REQUEST, INVALID, "A request with this id is being answered"),
+            Self::AlreadyInitialized => row(Rung::Era, S::BAD_REQUEST, INVALID, "Already initialized"),
+            Self::StreamOpen => row(Rung::Era, S::CONFLICT, INVALID, "The stream of this session is open already"),
+            Self::InvalidParams => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params"),
+            Self::Overloaded => {
+                row(Rung::Era, S::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR, "The server is too busy; try again later")
+            }
             Self::UnknownSession => row(Rung::Era, S::NOT_FOUND, INVALID, "Session not found"),
             Self::SessionRequired => row(Rung::Era, S::BAD_REQUEST, INVALID, "Mcp-Session-Id required"),
             Self::NoStream => row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "No stream to open here"),
@@ -202,9 +219,10 @@ impl Refusal {
         Self { versions, ..Self::new(RefusalKind::UnsupportedVersion) }
     }
 
+    /// With the id of the request, unless the request was turned away unread.
     #[must_use]
     pub(crate) fn with_id(mut self, id: Option<RequestId>) -> Self {
-        self.id = id;
+        self.id = id.filter(|_| self.kind.rung() >= Rung::Shape);
         self
     }
 

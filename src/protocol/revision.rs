@@ -57,6 +57,11 @@ impl Revision {
         }
     }
 
+    /// Whether a body may be a batch (2025-03-26 only).
+    pub(crate) const fn has_batches(self) -> bool {
+        matches!(self, Self::V2025_03_26)
+    }
+
     const fn bit(self) -> u8 {
         1 << self as u8
     }

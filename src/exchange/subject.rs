@@ -1,0 +1,60 @@
+//! What one HTTP exchange is about: one call, or a batch of them with one way back.
+
+use std::sync::Arc;
+
+use super::call::{Call, Form};
+use super::queue::Queue;
+use crate::cancel::CancelCause;
+use crate::server::Server;
+
+/// One call, or a batch.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    One(Arc<Call>),
+    Batch(Arc<Batch>),
+}
+
+/// Calls that share a queue.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) server: Arc<Server>,
+    pub(crate) form: Form,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) calls: Vec<Arc<Call>>,
+}
+
+impl Subject {
+    pub(crate) fn queue(&self) -> &Queue {
+        match self {
+            Self::One(call) => &call.queue,
+            Self::Batch(batch) => &batch.queue,
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        match self {
+            Self::One(call) => &call.server,
+            Self::Batch(batch) => &batch.server,
+        }
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        match self {
+            Self::One(call) => call.form,
+            Self::Batch(batch) => batch.form,
+        }
+    }
+
+    pub(crate) fn calls(&self) -> &[Arc<Call>] {
+        match self {
+            Self::One(call) => std::slice::from_ref(call),
+            Self::Batch(batch) => &batch.calls,
+        }
+    }
+
+    pub(crate) fn cancel(&self, cause: CancelCause) {
+        for call in self.calls() {
+            call.cancellation.cancel(cause);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `Undecided → Json | Sse`: which form an answer takes.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::StatusCode;
+use tokio::time::{Sleep, sleep};
+
+use super::call::Form;
+use super::queue::{Outlook, Reply};
+use super::subject::Subject;
+
+/// An answer whose form is not decided yet.
+#[derive(Debug, Default)]
+pub(super) struct Undecided {
+    commit: Option<Pin<Box<Sleep>>>,
+}
+
+/// The form it took.
+#[derive(Debug)]
+pub(super) enum Decision {
+    Json(StatusCode, Bytes),
+    Stream,
+    /// There is no answer: every request was cancelled by its client.
+    Withheld,
+}
+
+impl Undecided {
+    pub(super) fn poll(&mut self, subject: &Subject, cx: &mut Context<'_>) -> Poll<Decision> {
+        match (subject.queue().poll_outlook(cx), subject.form()) {
+            (Poll::Ready(Outlook::Messages), _) | (Poll::Ready(Outlook::Answers), Form::SseOnly) => {
+                Poll::Ready(Decision::Stream)
+            }
+            (Poll::Ready(Outlook::Answers), _) => Poll::Ready(json(subject)),
+            (Poll::Pending, Form::JsonOnly) => Poll::Pending,
+            (Poll::Pending, Form::JsonFirst | Form::SseOnly) => {
+                let after = subject.server().limits.commit_after;
+                let commit = self.commit.get_or_insert_with(|| Box::pin(sleep(after)));
+                commit.as_mut().poll(cx).map(|()| Decision::Stream)
+            }
+        }
+    }
+}
+
+/// All answers are there, and nothing was sent before them.
+fn json(subject: &Subject) -> Decision {
+    let mut answers = subject.queue().take_answers();
+    match (subject, answers.pop_front()) {
+        (_, None) => Decision::Withheld,
+        (Subject::One(_), Some(answer)) => Decision::Json(answer.status, answer.frame.json()),
+        (Subject::Batch(_), Some(first)) => Decision::Json(StatusCode::OK, array(&first, &answers)),
+    }
+}
+
+fn array(first: &Reply, rest: &VecDeque<Reply>) -> Bytes {
+    let mut array = BytesMut::from(&b"["[..]);
+    array.extend_from_slice(&first.frame.json());
+    for answer in rest {
+        array.put_u8(b',');
+        array.extend_from_slice(&answer.frame.json());
+    }
+    array.put_u8(b']');
+    array.freeze()
+}

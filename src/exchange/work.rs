@@ -1,0 +1,67 @@
+//! The handlers of one exchange at work: driven until every answer is queued.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::answer::Finished;
+use super::drive::Drive;
+use super::queue::{Queue, Reply};
+use super::subject::{Batch, Subject};
+use crate::cancel::CancelCause;
+use crate::observer::ExchangeEnd;
+
+/// Drives one handler, or all of a batch at once. Ready once the queue has ended.
+pub(crate) struct Work {
+    subject: Subject,
+    drives: Drives,
+}
+
+enum Drives {
+    One(Drive),
+    Batch(FuturesUnordered<Drive>),
+}
+
+impl Work {
+    pub(crate) fn one(subject: Subject, drive: Drive) -> Self {
+        Self { subject, drives: Drives::One(drive) }
+    }
+
+    /// A batch, of which some elements may have been answered already.
+    pub(crate) fn batch(batch: Arc<Batch>, drives: impl IntoIterator<Item = Drive>) -> Self {
+        Self { subject: Subject::Batch(batch), drives: Drives::Batch(drives.into_iter().collect()) }
+    }
+
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+impl Future for Work {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { subject, drives } = &mut *self;
+        match drives {
+            Drives::One(drive) => answer(subject.queue(), ready!(Pin::new(drive).poll(cx))),
+            Drives::Batch(drives) => {
+                while let Some(finished) = ready!(drives.poll_next_unpin(cx)) {
+                    answer(subject.queue(), finished);
+                }
+            }
+        }
+        subject.queue().end();
+        Poll::Ready(())
+    }
+}
+
+/// A request that its client cancelled is not answered.
+fn answer(queue: &Queue, finished: Finished) {
+    if finished.end != ExchangeEnd::Cancelled(CancelCause::Requested) {
+        queue.answer(Reply { status: finished.status, frame: finished.frame });
+    }
+}

@@ -1,0 +1,70 @@
+//! The requests of a session that are being answered, by id.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::SessionState;
+use crate::exchange::call::Call;
+use crate::protocol::envelope::RequestId;
+use crate::protocol::refusal::{Refusal, RefusalKind};
+
+/// The requests being answered. Two ids are one if they say the same, however they are written.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight(Mutex<HashMap<String, Weak<Call>>>);
+
+impl InFlight {
+    /// Takes an id for a request. `limit` is how many there may be at once.
+    fn take(&self, id: &RequestId, call: &Arc<Call>, limit: usize) -> Result<String, Refusal> {
+        let mut calls = self.calls();
+        let is_full = calls.len() >= limit;
+        match calls.entry(id.canonical()) {
+            Entry::Occupied(_) => Err(Refusal::new(RefusalKind::DuplicateId)),
+            Entry::Vacant(_) if is_full => Err(Refusal::new(RefusalKind::Overloaded)),
+            Entry::Vacant(free) => {
+                let key = free.key().clone();
+                free.insert(Arc::downgrade(call));
+                Ok(key)
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, id: &RequestId) -> Option<Arc<Call>> {
+        self.calls().get(&id.canonical())?.upgrade()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Call>> {
+        self.calls().values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.calls().len()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, Weak<Call>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request's hold on its id and on its session, until it is answered.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    session: Arc<SessionState>,
+    key: String,
+}
+
+impl Lease {
+    /// Takes the id of a call in its session.
+    pub(crate) fn take(session: &Arc<SessionState>, call: &Arc<Call>, limit: usize) -> Result<Self, Refusal> {
+        let id = call.message.id().ok_or_else(|| Refusal::new(RefusalKind::Shape))?;
+        let key = session.in_flight().take(&id, call, limit)?;
+        Ok(Self { session: Arc::clone(session), key })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.session.in_flight().calls().remove(&self.key);
+        self.session.touch();
+    }
+}

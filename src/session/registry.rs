@@ -1,0 +1,178 @@
+//! All sessions of one transport: minted, found, evicted at the cap, expired by one lazy sweeper.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
+use super::{Client, Session, SessionEnd, SessionState};
+use crate::principal::Principal;
+use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::protocol::revision::Revision;
+use crate::server::Server;
+
+const SHARDS: usize = 16;
+
+/// A session younger than this never gives way to a new one: a flood of new ones must not drown those who have just
+/// come.
+const MINIMUM_IDLE: Duration = Duration::from_secs(10);
+
+type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    server: Arc<Server>,
+    count: AtomicUsize,
+    hasher: RandomState,
+    shards: [Shard; SHARDS],
+    is_swept: AtomicBool,
+}
+
+impl Registry {
+    pub(crate) fn new(server: Arc<Server>) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            count: AtomicUsize::new(0),
+            hasher: RandomState::new(),
+            shards: Default::default(),
+            is_swept: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Opens a session.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        principal: Option<Principal>,
+        revision: Revision,
+        client: Client,
+    ) -> Result<Arc<SessionState>, Refusal> {
+        self.make_room()?;
+        let state = Arc::new(SessionState::new(mint()?, principal, revision, client));
+        self.shard(state.id()).insert(state.id().into(), Arc::clone(&state));
+        self.count.fetch_add(1, Ordering::AcqRel);
+        let session = Session::new(Arc::clone(&state));
+        self.server.handler.session_opened(&session);
+        self.server.observer.session_opened(&session);
+        self.start_sweeper();
+        Ok(state)
+    }
+
+    /// Finds the live session of this id. One that belongs to somebody else is as unknown as one that never was.
+    pub(crate) fn find(&self, id: &str, principal: Option<&Principal>) -> Result<Arc<SessionState>, Refusal> {
+        let found = self.shard(id).get(id).cloned();
+        let unknown = || Refusal::new(RefusalKind::UnknownSession);
+        let session = found.filter(|session| session.principal() == principal).ok_or_else(unknown)?;
+        if self.is_expired(&session, Instant::now()) {
+            self.end(&session, SessionEnd::Expired);
+            return Err(unknown());
+        }
+        session.touch();
+        Ok(session)
+    }
+
+    /// Ends a session.
+    pub(crate) fn end(&self, session: &Arc<SessionState>, end: SessionEnd) {
+        let removed = self.shard(session.id()).remove(session.id());
+        if removed.is_none() || !session.close() {
+            return;
+        }
+        self.count.fetch_sub(1, Ordering::AcqRel);
+        let session = Session::new(Arc::clone(session));
+        self.server.handler.session_closed(&session, end);
+        self.server.observer.session_closed(&session, end);
+    }
+
+    /// At the cap, sessions whose client never said it was ready give way first, then the longest idle.
+    fn make_room(&self) -> Result<(), Refusal> {
+        while self.len() >= self.server.limits.sessions {
+            let now = Instant::now();
+            let idle = |session: &Arc<SessionState>| now.saturating_duration_since(session.last_used());
+            let candidates = self.all().into_iter().filter(|session| !session.is_held());
+            let (raw, ready): (Vec<_>, Vec<_>) = candidates.partition(|session| !session.is_initialized());
+            let oldest_raw = raw.into_iter().min_by_key(|session| session.born());
+            let longest_idle = ready.into_iter().max_by_key(idle).filter(|session| idle(session) >= MINIMUM_IDLE);
+            match oldest_raw.or(longest_idle) {
+                Some(session) => self.end(&session, SessionEnd::Evicted),
+                None => return Err(Refusal::new(RefusalKind::Overloaded)),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_expired(&self, session: &SessionState, now: Instant) -> bool {
+        let idle = now.saturating_duration_since(session.last_used());
+        idle >= self.server.limits.session_idle && !session.is_held()
+    }
+
+    /// One task for all sessions, which ends with the last of them or with the transport.
+    fn start_sweeper(self: &Arc<Self>) {
+        // Outside a runtime a session still expires, when it is next asked for.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if !self.is_swept.swap(true, Ordering::AcqRel) {
+            runtime.spawn(sweep(Arc::downgrade(self), sweep_interval(self.server.limits.session_idle)));
+        }
+    }
+
+    fn sweep(&self) {
+        let now = Instant::now();
+        for session in self.all().into_iter().filter(|session| self.is_expired(session, now)) {
+            self.end(&session, SessionEnd::Expired);
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<SessionState>> {
+        let mut all = Vec::with_capacity(self.len());
+        for shard in &self.shards {
+            all.extend(shard.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
+        }
+        all
+    }
+
+    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Box<str>, Arc<SessionState>>> {
+        let hash = self.hasher.hash_one(id);
+        let [first, ..] = &self.shards;
+        let index = usize::try_from(hash % 16).unwrap_or_default();
+        self.shards.get(index).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// 128 random bits, as 22 characters that are safe in a header.
+fn mint() -> Result<Box<str>, Refusal> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|_| Refusal::new(RefusalKind::Overloaded))?;
+    Ok(URL_SAFE_NO_PAD.encode(bits).into())
+}
+
+fn sweep_interval(idle: Duration) -> Duration {
+    (idle / 8).clamp(Duration::from_millis(100), Duration::from_secs(60))
+}
+
+async fn sweep(registry: Weak<Registry>, interval: Duration) {
+    loop {
+        sleep(interval).await;
+        let Some(registry) = registry.upgrade() else {
+            return;
+        };
+        registry.sweep();
+        if registry.len() == 0 {
+            registry.is_swept.store(false, Ordering::Release);
+            // One that was opened in between saw a sweeper at work.
+            if registry.len() == 0 || registry.is_swept.swap(true, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+}

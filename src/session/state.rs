@@ -1,0 +1,146 @@
+//! What a session is made of.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::application::Application;
+use super::in_flight::InFlight;
+use crate::cancel::CancelCause;
+use crate::principal::Principal;
+use crate::protocol::level::LogLevel;
+use crate::protocol::revision::Revision;
+use crate::subscribe::Mailbox;
+
+/// What the client said of itself in `initialize`, as JSON.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Client {
+    pub(crate) info: Option<Bytes>,
+    pub(crate) capabilities: Bytes,
+}
+
+/// A session. It has no task and, while idle, no timer.
+pub(crate) struct SessionState {
+    id: Box<str>,
+    principal: Option<Principal>,
+    revision: Revision,
+    client: Client,
+    application: Application,
+    in_flight: InFlight,
+    /// The changes that wait for its general stream.
+    mailbox: Arc<Mailbox>,
+    level: AtomicU8,
+    initialized: AtomicBool,
+    closed: AtomicBool,
+    born: Instant,
+    /// Milliseconds after birth.
+    last_used: AtomicU64,
+}
+
+impl SessionState {
+    pub(crate) fn new(id: Box<str>, principal: Option<Principal>, revision: Revision, client: Client) -> Self {
+        Self {
+            id,
+            principal,
+            revision,
+            client,
+            application: Application::default(),
+            in_flight: InFlight::default(),
+            mailbox: Arc::new(Mailbox::default()),
+            level: AtomicU8::new(LogLevel::Info as u8),
+            initialized: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            born: Instant::now(),
+            last_used: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn application(&self) -> &Application {
+        &self.application
+    }
+
+    pub(crate) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    /// The least severe message the client wants.
+    pub(crate) fn log_level(&self) -> LogLevel {
+        LogLevel::from_number(self.level.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Acquire)
+    }
+
+    /// The client has said that it is ready.
+    pub(crate) fn set_initialized(&self) {
+        self.initialized.store(true, Ordering::Release);
+    }
+
+    /// It is in use now.
+    pub(crate) fn touch(&self) {
+        let age = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_used.fetch_max(age, Ordering::Relaxed);
+    }
+
+    /// When it was last in use.
+    pub(crate) fn last_used(&self) -> Instant {
+        self.born + std::time::Duration::from_millis(self.last_used.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn born(&self) -> Instant {
+        self.born
+    }
+
+    /// Whether work or an open stream holds it open.
+    pub(crate) fn is_held(&self) -> bool {
+        self.in_flight.len() > 0 || self.mailbox.is_open()
+    }
+
+    /// Ends its streams and cancels its work. Whether it was open until now.
+    pub(crate) fn close(&self) -> bool {
+        let was_open = !self.closed.swap(true, Ordering::AcqRel);
+        self.mailbox.end();
+        for call in self.in_flight.all() {
+            call.cancellation.cancel(CancelCause::SessionEnded);
+        }
+        was_open
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionState").field("revision", &self.revision).finish_non_exhaustive()
+    }
+}

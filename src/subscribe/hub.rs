@@ -1,0 +1,153 @@
+//! From one publisher to all open streams.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::mailbox::Mailbox;
+use super::notice::{Notice, Updated};
+use crate::changes::{Change, Listener};
+use crate::principal::Principal;
+use crate::protocol::refusal::{Refusal, RefusalKind};
+
+const SHARDS: usize = 16;
+
+/// The open streams of one transport.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    ended: AtomicBool,
+    next: AtomicU64,
+    shards: [Mutex<HashMap<u64, Arc<Mailbox>>>; SHARDS],
+    /// `subscriptions/listen` streams.
+    listening: AtomicUsize,
+    /// The same by principal.
+    by_principal: Mutex<HashMap<Principal, usize>>,
+}
+
+impl Listener for Hub {
+    fn changed(&self, change: Change<'_>) {
+        let notice = match change {
+            Change::Tools => Notice::Tools,
+            Change::Prompts => Notice::Prompts,
+            Change::Resources => Notice::Resources,
+            Change::Resource(uri) => Notice::Updated(Arc::new(Updated::new(uri))),
+        };
+        for shard in &self.shards {
+            for mailbox in lock(shard).values() {
+                mailbox.deliver(&notice);
+            }
+        }
+    }
+}
+
+impl Hub {
+    /// Ends every stream, and whatever opens from now on.
+    pub(crate) fn end_all(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        for shard in &self.shards {
+            for mailbox in lock(shard).values() {
+                mailbox.end();
+            }
+        }
+    }
+
+    /// Adds the stream of a session.
+    pub(crate) fn add(self: &Arc<Self>, mailbox: &Arc<Mailbox>) -> Place {
+        self.insert(mailbox, None)
+    }
+
+    /// Adds a `subscriptions/listen` stream, unless there are too many, in all or for its principal.
+    pub(crate) fn listen(
+        self: &Arc<Self>,
+        mailbox: &Arc<Mailbox>,
+        principal: Option<&Principal>,
+        most: Most,
+    ) -> Result<Place, Refusal> {
+        let listening = Listening::enter(self, principal, most)?;
+        Ok(self.insert(mailbox, Some(listening)))
+    }
+
+    fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, listening: Option<Listening>) -> Place {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(mut shard) = self.shard(number) {
+            shard.insert(number, Arc::clone(mailbox));
+        }
+        if self.ended.load(Ordering::SeqCst) {
+            mailbox.end();
+        }
+        Place { hub: Arc::clone(self), number, _listening: listening }
+    }
+
+    fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Arc<Mailbox>>>> {
+        let index = usize::try_from(number % 16).unwrap_or_default();
+        self.shards.get(index).map(lock)
+    }
+}
+
+/// How many `subscriptions/listen` streams there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    pub(crate) in_all: usize,
+    pub(crate) by_principal: usize,
+}
+
+/// A stream's place in the hub, until dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    hub: Arc<Hub>,
+    number: u64,
+    _listening: Option<Listening>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(mut shard) = self.hub.shard(self.number) {
+            shard.remove(&self.number);
+        }
+    }
+}
+
+/// One of the counted streams.
+#[derive(Debug)]
+struct Listening {
+    hub: Arc<Hub>,
+    principal: Option<Principal>,
+}
+
+impl Listening {
+    fn enter(hub: &Arc<Hub>, principal: Option<&Principal>, most: Most) -> Result<Self, Refusal> {
+        let overloaded = || Refusal::new(RefusalKind::Overloaded);
+        if let Some(principal) = principal {
+            let mut counts = lock(&hub.by_principal);
+            let count = counts.entry(principal.clone()).or_default();
+            if *count >= most.by_principal {
+                return Err(overloaded());
+            }
+            *count += 1;
+        }
+        // From here on the guard gives back what was taken.
+        let entered = hub.listening.fetch_add(1, Ordering::AcqRel);
+        let listening = Self { hub: Arc::clone(hub), principal: principal.cloned() };
+        if entered >= most.in_all { Err(overloaded()) } else { Ok(listening) }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.hub.listening.fetch_sub(1, Ordering::AcqRel);
+        let Some(principal) = &self.principal else {
+            return;
+        };
+        let mut counts = lock(&self.hub.by_principal);
+        if let Some(count) = counts.get_mut(principal) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(principal);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

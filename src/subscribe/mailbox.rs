@@ -1,0 +1,210 @@
+//! The changes that wait for one listener: equal ones are one, so a slow reader costs bounded memory and misses nothing
+//! that still matters.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::notice::{Notice, Updated};
+
+/// What a listener wants to hear of, resources apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+/// The changes that wait for one listener.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    wants: Wants,
+    /// The lists that have changed.
+    due: Wants,
+    /// The resources subscribed to, and which of them have changed.
+    resources: HashMap<Box<str>, Due>,
+    /// Those that have changed, in order.
+    updated: VecDeque<Arc<Updated>>,
+    /// Bytes of all URIs subscribed to.
+    bytes: usize,
+    stream: Stream,
+    /// Counts the streams that have read, so that an older one knows that it has been superseded.
+    turn: u64,
+    reader: Option<Waker>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    No,
+    Yes,
+}
+
+/// Whether anybody reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stream {
+    #[default]
+    None,
+    Open,
+    /// No stream is opened again.
+    Ended,
+}
+
+/// Bytes of URIs that one listener may subscribe to.
+const MOST_BYTES: usize = 256 << 10;
+
+impl Mailbox {
+    /// Opens a stream, if none is open. Changes are kept from now on. Returns its turn.
+    pub(crate) fn open(&self, wants: Wants) -> Option<u64> {
+        let mut state = self.state();
+        (state.stream == Stream::None).then(|| state.open(wants))
+    }
+
+    /// Opens a stream in the place of one that is open.
+    pub(crate) fn take_over(&self, wants: Wants) -> Option<u64> {
+        let mut state = self.state();
+        let turn = (state.stream != Stream::Ended).then(|| state.open(wants));
+        wake(state);
+        turn
+    }
+
+    /// The stream of this turn is gone. What it did not read is dropped.
+    pub(crate) fn close(&self, turn: u64) {
+        let mut state = self.state();
+        if state.turn == turn && state.stream == Stream::Open {
+            state.stream = Stream::None;
+            state.forget();
+        }
+    }
+
+    /// Ends the stream for good, once it has been read.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.stream = Stream::Ended;
+        wake(state);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state().stream == Stream::Open
+    }
+
+    /// Subscribes to a resource. `false` where there are too many already.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let mut state = self.state();
+        if state.resources.contains_key(uri) {
+            return true;
+        }
+        if state.bytes + uri.len() > MOST_BYTES {
+            return false;
+        }
+        state.bytes += uri.len();
+        state.resources.insert(uri.into(), Due::No);
+        true
+    }
+
+    pub(crate) fn unsubscribe(&self, uri: &str) {
+        let mut state = self.state();
+        if state.resources.remove(uri).is_some() {
+            state.bytes -= uri.len();
+            state.updated.retain(|updated| *updated.uri != *uri);
+        }
+    }
+
+    /// Hears of a change.
+    pub(crate) fn deliver(&self, notice: &Notice) {
+        let mut state = self.state();
+        if state.stream == Stream::Open && state.note(notice) {
+            wake(state);
+        }
+    }
+
+    /// The next change for the stream of this turn; `None` where it has ended.
+    pub(crate) fn poll_next(&self, turn: u64, cx: &Context<'_>) -> Poll<Option<Notice>> {
+        let mut state = self.state();
+        if state.turn != turn {
+            return Poll::Ready(None);
+        }
+        if let Some(notice) = state.next() {
+            return Poll::Ready(Some(notice));
+        }
+        if state.stream == Stream::Ended {
+            return Poll::Ready(None);
+        }
+        match &mut state.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn open(&mut self, wants: Wants) -> u64 {
+        self.stream = Stream::Open;
+        self.wants = wants;
+        self.turn += 1;
+        self.turn
+    }
+
+    fn forget(&mut self) {
+        self.due = Wants::default();
+        self.updated.clear();
+        self.resources.values_mut().for_each(|due| *due = Due::No);
+        self.reader = None;
+    }
+
+    /// Notes a change. Whether it is wanted and was not due already.
+    fn note(&mut self, notice: &Notice) -> bool {
+        let (wanted, due) = match notice {
+            Notice::Tools => (self.wants.tools, &mut self.due.tools),
+            Notice::Prompts => (self.wants.prompts, &mut self.due.prompts),
+            Notice::Resources => (self.wants.resources, &mut self.due.resources),
+            Notice::Updated(updated) => return self.note_updated(updated),
+        };
+        wanted && !std::mem::replace(due, true)
+    }
+
+    fn note_updated(&mut self, updated: &Arc<Updated>) -> bool {
+        let Some(due) = self.resources.get_mut(&updated.uri) else {
+            return false;
+        };
+        if std::mem::replace(due, Due::Yes) == Due::Yes {
+            return false;
+        }
+        self.updated.push_back(Arc::clone(updated));
+        true
+    }
+
+    fn next(&mut self) -> Option<Notice> {
+        let lists = [
+            (&mut self.due.tools, Notice::Tools),
+            (&mut self.due.prompts, Notice::Prompts),
+            (&mut self.due.resources, Notice::Resources),
+        ];
+        for (due, notice) in lists {
+            if std::mem::take(due) {
+                return Some(notice);
+            }
+        }
+        let updated = self.updated.pop_front()?;
+        if let Some(due) = self.resources.get_mut(&updated.uri) {
+            *due = Due::No;
+        }
+        Some(Notice::Updated(updated))
+    }
+}
+
+/// Wakes the reader, after the lock is given back.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let reader = state.reader.take();
+    drop(state);
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+}

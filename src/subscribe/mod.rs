@@ -1,0 +1,8 @@
+//! How published changes reach those who listen: `subscriptions/listen` streams and the general streams of sessions.
+
+mod hub;
+mod mailbox;
+mod notice;
+
+pub(crate) use hub::{Hub, Most, Place};
+pub(crate) use mailbox::{Mailbox, Wants};
