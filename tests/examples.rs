@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri, header};
+use http::{HeaderName, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -196,17 +196,16 @@ fn modern(method: &str, mut params: Value) -> Request<Full<Bytes>> {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+    let name = ["name", "uri"].iter().find_map(|member| params[*member].as_str()?.parse().ok());
     let mut request = post("2026-07-28", method, params);
     request.headers_mut().insert("mcp-method", method.parse().unwrap());
-    if let Some(name) = name {
-        request.headers_mut().insert("mcp-name", name.parse().unwrap());
-    }
+    request.headers_mut().extend(name.map(|name| (HeaderName::from_static("mcp-name"), name)));
     request
 }
 
 fn post(version: &str, method: &str, params: Value) -> Request<Full<Bytes>> {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let mut message = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+    message["params"] = params;
     Request::post("/")
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json, text/event-stream")
