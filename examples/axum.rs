@@ -42,7 +42,7 @@ impl McpHandler for NotesServer {
         match request.method() {
             "tools/list" => Reply::of(&json!({ "tools": [{
                 "name": "add_note",
-                "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] },
+                "inputSchema": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } }},
             }] })),
             "tools/call" if request.name().as_deref() == Some("add_note") => {
                 let who = cx.principal().ok_or_else(|| McpError::internal("the layer in front is missing"))?;

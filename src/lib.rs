@@ -22,7 +22,9 @@
 //!     }
 //!     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
 //!         match request.method() {
-//!             "tools/list" => Reply::of(&json!({ "tools": [{ "name": "hello", "inputSchema": { "type": "object" } }] })),
+//!             "tools/list" => Reply::of(&json!({
+//!                 "tools": [{ "name": "hello", "inputSchema": { "type": "object" } }],
+//!             })),
 //!             "tools/call" => Reply::of(&json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
 //!             _ => Err(McpError::method_not_found()),
 //!         }
@@ -39,14 +41,14 @@
 //! # Revisions
 //!
 //! Every message tells by itself which [`Era`] it belongs to, so clients of all revisions share one URL. The transport
-//! does not do everything yet; nothing is declared to a client that it would not get.
+//! does not do everything yet, and declares nothing to a client that it would not get:
 //!
 //! | revision | era | served over Streamable HTTP | not yet |
 //! |---|---|---|---|
-//! | 2026-07-28 | [modern](Era::Modern) | requests, notifications, event streams | `subscriptions/listen`, asking the client |
-//! | 2025-11-25, 2025-06-18 | [legacy](Era::Legacy) | the same, without a session | sessions and all that needs one |
+//! | 2026-07-28 | modern | requests, notifications, event streams | `subscriptions/listen`, asking the client |
+//! | 2025-11-25, 2025-06-18 | legacy | the same, without a session | sessions and all that needs one |
 //! | 2025-03-26 | legacy | the same | the same, and batches |
-//! | 2024-11-05 | legacy | the same; its own two-endpoint HTTP+SSE transport is not hosted | the same |
+//! | 2024-11-05 | legacy | the same; its own two-endpoint HTTP+SSE is not hosted | the same |
 //!
 //! There is no stdio yet. [`Revisions`] chooses which revisions are served; the default is all.
 //!
@@ -61,10 +63,10 @@
 //!
 //! # Cancellation
 //!
-//! When the client goes away, the [deadline](Limits::handler_time) passes or the transport is [drained](Transport::drain),
-//! the handler's future is dropped, wherever it is waiting. What has to be put right then belongs into a guard's `Drop`.
-//! Tasks that the handler spawned are its own: they can wait for [`RequestContext::cancelled`], or live in a `JoinSet`
-//! that is dropped with the future.
+//! When the client goes away, the [deadline](Limits::handler_time) passes or a [drain](Transport::drain) runs out of
+//! time, the handler's future is dropped, wherever it is waiting. What has to be put right then belongs into a guard's
+//! `Drop`. Tasks that the handler spawned are its own: they can wait for [`RequestContext::cancelled`], or live in a
+//! `JoinSet` that is dropped with the future.
 //!
 //! # Where to read on
 //!

@@ -1,7 +1,7 @@
 //! Every example, started as a process of its own, answers clients of both eras over HTTP/1.1 and HTTP/2.
 //!
-//! `cargo test` builds the examples before it runs this. `cargo test --test examples` alone does not, and meets those of
-//! the last build.
+//! `cargo test` builds the examples before it runs this. `cargo test --test examples` alone does not, and meets those
+//! of the last build.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
