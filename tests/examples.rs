@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderName, Request, StatusCode, Uri, header};
@@ -104,10 +105,18 @@ async fn axum_stops_gracefully() {
 
     let kill = format!("kill -TERM {}", axum.process.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        match axum.process.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+            None => panic!("it goes on"),
+        }
+    };
+    assert!(status.success(), "{status}");
     let mut last_words = String::new();
     axum.stdout.read_to_string(&mut last_words).unwrap();
     assert_eq!(last_words, "[DrainReport { in_flight: 0, cut: 0 }]\n");
-    assert!(axum.process.wait().unwrap().success());
 }
 
 /// An example that runs until this is dropped.
