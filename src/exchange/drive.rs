@@ -31,8 +31,7 @@ struct Work {
 
 impl Drive {
     /// Starts the handler, which may panic before it has a future.
-    pub(crate) fn start(call: &Arc<Call>, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
-        let ticket = Ticket::take(Arc::clone(call));
+    pub(crate) fn start(call: &Arc<Call>, ticket: Ticket, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
         call.server.observer.exchange_started(&call.observed());
         let answering = catch_unwind(AssertUnwindSafe(|| start(call))).unwrap_or_else(|panic| {
             let message = panic_message(&*panic);
@@ -72,7 +71,7 @@ impl Work {
             Ok(Poll::Pending) => {}
         }
         self.call.cancellation.register_driver(cx.waker());
-        self.ticket.wait();
+        self.ticket.wait(&self.call);
         if self.is_late(cx) {
             self.call.cancellation.cancel(CancelCause::Deadline);
         }

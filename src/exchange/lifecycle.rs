@@ -10,6 +10,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::call::Call;
 use crate::cancel::CancelCause;
+use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::server::Server;
 use crate::transport::{Counts, DrainReport};
 
 /// After the deadline every exchange is cancelled and needs one more poll to answer. An exchange whose connection never
@@ -33,7 +35,7 @@ const SHARDS: usize = 16;
 
 impl Lifecycle {
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.draining.load(Ordering::SeqCst)
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -94,39 +96,42 @@ impl Lifecycle {
 /// One exchange in flight, until dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    call: Arc<Call>,
+    server: Arc<Server>,
     number: Option<u64>,
 }
 
 impl Ticket {
-    pub(crate) fn take(call: Arc<Call>) -> Self {
-        call.server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
-        Self { call, number: None }
+    /// Lets work in, unless the transport is draining. Counted before it looks, so that no drain can end in between.
+    pub(crate) fn take(server: &Arc<Server>) -> Result<Self, Refusal> {
+        server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
+        let ticket = Self { server: Arc::clone(server), number: None };
+        if server.lifecycle.is_draining() { Err(Refusal::new(RefusalKind::Draining)) } else { Ok(ticket) }
     }
 
     /// Makes the exchange reachable by a drain. Only one that waits needs to be: a quiet call never gets here.
-    pub(crate) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self, call: &Arc<Call>) {
         if self.number.is_some() {
             return;
         }
-        let lifecycle = &self.call.server.lifecycle;
+        let lifecycle = &self.server.lifecycle;
         let number = lifecycle.next.fetch_add(1, Ordering::Relaxed);
         if let Some(shard) = lifecycle.shard(number) {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::downgrade(&self.call));
+            shard.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::downgrade(call));
         }
         self.number = Some(number);
         if lifecycle.cut.load(Ordering::SeqCst) {
-            self.call.cancellation.cancel(CancelCause::Drained);
+            call.cancellation.cancel(CancelCause::Drained);
         }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let lifecycle = &self.call.server.lifecycle;
-        if let Some(shard) = self.number.and_then(|number| lifecycle.shard(number)) {
-            let number = self.number.unwrap_or_default();
-            shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let lifecycle = &self.server.lifecycle;
+        if let Some(number) = self.number {
+            if let Some(shard) = lifecycle.shard(number) {
+                shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+            }
         }
         if lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 && lifecycle.is_draining() {
             lifecycle.idle.notify_waiters();

@@ -36,6 +36,7 @@ use answer::Finished;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 use drive::Drive;
+use lifecycle::Ticket;
 pub(crate) use notified::hear;
 pub(crate) use stream::Stream;
 
@@ -85,8 +86,8 @@ pub(crate) enum Answer {
 
 impl Exchange {
     /// Begins to answer a call with what `start` makes of it.
-    pub(crate) fn start(call: Arc<Call>, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
-        let drive = Drive::start(&call, start);
+    pub(crate) fn start(call: Arc<Call>, ticket: Ticket, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
+        let drive = Drive::start(&call, ticket, start);
         Self { call, drive: Some(drive), commit: None }
     }
 
@@ -105,9 +106,11 @@ impl Exchange {
         if self.call.form == Form::JsonOnly {
             return false;
         }
+        if self.call.queue.poll_filled(cx) {
+            return true;
+        }
         let after = self.call.server.limits.commit_after;
-        let commit = self.commit.get_or_insert_with(|| Box::pin(sleep(after)));
-        commit.as_mut().poll(cx).is_ready() || !self.call.queue.is_empty()
+        self.commit.get_or_insert_with(|| Box::pin(sleep(after))).as_mut().poll(cx).is_ready()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::request::Notification;
 
 /// Lets the handler hear a notification. Polled once in place; what is then still pending goes on in a task, for the
 /// client is owed nothing but that the notification was taken.
-pub(crate) fn hear(call: Call, cx: &mut Context<'_>) {
+pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) {
     let call = Arc::new(call);
     let hook = catch_unwind(AssertUnwindSafe(|| {
         let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
@@ -23,7 +23,7 @@ pub(crate) fn hear(call: Call, cx: &mut Context<'_>) {
     }));
     match hook {
         Ok(hook) => {
-            let mut heard = Heard { ticket: Ticket::take(Arc::clone(&call)), hook: Some(hook), call };
+            let mut heard = Heard { ticket, hook: Some(hook), call };
             if Pin::new(&mut heard).poll(cx).is_pending() {
                 tokio::spawn(heard);
             }
@@ -50,7 +50,7 @@ impl Future for Heard {
         match catch_unwind(AssertUnwindSafe(|| hook.as_mut().poll(cx))) {
             Ok(Poll::Pending) => {
                 this.call.cancellation.register_driver(cx.waker());
-                this.ticket.wait();
+                this.ticket.wait(&this.call);
                 if this.call.cancellation.cause().is_none() {
                     return Poll::Pending;
                 }

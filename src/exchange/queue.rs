@@ -67,6 +67,15 @@ impl Queue {
         self.state().messages.is_empty()
     }
 
+    /// Whether a message waits to be read; if none does, the reader is woken once one does.
+    pub(crate) fn poll_filled(&self, cx: &Context<'_>) -> bool {
+        let mut state = self.state();
+        if state.messages.is_empty() {
+            state.watch(cx);
+        }
+        !state.messages.is_empty()
+    }
+
     /// Whether the answer has been queued and everything has been read.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state();
@@ -87,10 +96,7 @@ impl Queue {
         if state.phase != Phase::Open {
             return Poll::Ready(None);
         }
-        match &mut state.reader {
-            Some(reader) => reader.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
+        state.watch(cx);
         Poll::Pending
     }
 
@@ -121,6 +127,15 @@ impl Queue {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn watch(&mut self, cx: &Context<'_>) {
+        match &mut self.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
     }
 }
 

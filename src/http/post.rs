@@ -10,6 +10,7 @@ use super::body::ResponseBody;
 use super::respond;
 use super::service::Shared;
 use crate::exchange::call::{Call, Form};
+use crate::exchange::lifecycle::Ticket;
 use crate::exchange::{self, Exchange, InitializeParams};
 use crate::protocol::accept::Accepts;
 use crate::protocol::classify;
@@ -37,8 +38,9 @@ struct Admitted {
 
 /// Judges a body and sets to work what it asks.
 pub(super) fn post(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Posted {
-    match judge(shared, &parts, bytes) {
-        Ok(admitted) => take(shared, parts, admitted, cx),
+    let admitted = Ticket::take(&shared.server).and_then(|ticket| Ok((judge(shared, &parts, bytes)?, ticket)));
+    match admitted {
+        Ok((admitted, ticket)) => take(shared, parts, admitted, ticket, cx),
         Err(refusal) => Posted::Answered(respond::refuse(shared, &refusal)),
     }
 }
@@ -88,15 +90,21 @@ fn judge_legacy_message(shared: &Shared, parts: &request::Parts, body: Body) -> 
     Ok(Admitted { message, revision })
 }
 
-fn take(shared: &Arc<Shared>, parts: request::Parts, admitted: Admitted, cx: &mut Context<'_>) -> Posted {
+fn take(
+    shared: &Arc<Shared>,
+    parts: request::Parts,
+    admitted: Admitted,
+    ticket: Ticket,
+    cx: &mut Context<'_>,
+) -> Posted {
     let Admitted { message, revision } = admitted;
     let form = Form::of(Accepts::of(&parts.headers));
     let principal = shared.principal.as_ref().and_then(|principal| principal(&parts));
     let kind = message.kind;
     let call = Call::new(Arc::clone(&shared.server), message, revision, parts, principal, form);
     if kind == Kind::Notification {
-        exchange::hear(call, cx);
+        exchange::hear(call, ticket, cx);
         return Posted::Answered(respond::empty(StatusCode::ACCEPTED));
     }
-    Posted::Exchange(Exchange::start(Arc::new(call), |call| shared.parameters.answering(call)))
+    Posted::Exchange(Exchange::start(Arc::new(call), ticket, |call| shared.parameters.answering(call)))
 }
