@@ -36,6 +36,7 @@ examples! {
     axum: "tools/call" {"name": "add_note", "arguments": {"text": "buy milk"}} => r#""text":"Noted.""#;
     echo: "tools/call" {"name": "echo", "arguments": {"text": "one two"}} => r#""text":"one two""#;
     hyper: "resources/read" {"uri": "greeting:///world"} => r#""text":"Hello, world!""#;
+    streaming: "tools/call" {"name": "count", "arguments": {"to": 2, "interval_ms": 1}} => r#""text":"counted to 2""#;
 }
 
 /// What the README tells its readers to type, and what it says they will see.
