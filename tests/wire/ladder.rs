@@ -49,8 +49,15 @@ pub fn register(wire: &mut Wire) {
     }
 }
 
+/// Each request with a fault behind which its id can be read, and the fault's name.
+pub fn refused_by_name(revision: Revision) -> Vec<(&'static str, Call)> {
+    let ladder = Ladder::request(revision);
+    let kept = ladder.singles().into_iter().filter(|broken| broken.first.id == Id::Kept);
+    kept.map(|broken| (broken.first.name, broken.call())).collect()
+}
+
 /// The service under test, and how often its handler ran for more than a listing.
-async fn service(draining: bool) -> (StreamableHttpService, Arc<AtomicUsize>) {
+pub async fn service(draining: bool) -> (StreamableHttpService, Arc<AtomicUsize>) {
     let runs = Arc::new(AtomicUsize::new(0));
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     let schema = json!({"type": "object", "properties": {"region": region}});

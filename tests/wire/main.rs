@@ -5,6 +5,7 @@
 //! and `cargo test --test wire -- http/405` pick what they say.
 
 mod harness;
+mod http;
 mod ladder;
 mod ledger;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
@@ -20,5 +21,6 @@ fn main() -> ExitCode {
     let mut wire = Wire::default();
     support::check::register(&mut wire);
     ladder::register(&mut wire);
+    http::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
