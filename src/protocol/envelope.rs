@@ -31,6 +31,17 @@ pub(crate) enum Body {
     Batch(Batch),
 }
 
+impl Body {
+    /// The id that a refusal of the body carries: a request's. That of a response is one of ours, and an error with it
+    /// would answer a request nobody made.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        match self {
+            Self::Message(message) if message.kind == Kind::Request => message.id(),
+            Self::Message(_) | Self::Batch(_) => None,
+        }
+    }
+}
+
 /// One well-formed JSON-RPC message.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
