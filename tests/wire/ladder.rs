@@ -36,7 +36,7 @@ pub fn register(wire: &mut Wire) {
     wire.harness("ladder-judges", Carriers::Every, judges);
     wire.any("http/rungs", Carriers::Every, |cx| climb(cx, Ladder::request(cx.revision), Ladder::singles));
     wire.any("http/rungs/pairs", Carriers::Every, |cx| climb(cx, Ladder::request(cx.revision), Ladder::pairs));
-    let others: [(_, fn(Revision) -> Ladder); 4] = [
+    let others: [(_, Make); 4] = [
         ("notification", Ladder::notification),
         ("get", |revision| Ladder::without_body(Method::GET, revision)),
         ("delete", |revision| Ladder::without_body(Method::DELETE, revision)),
@@ -96,6 +96,9 @@ struct Ladder {
     /// In the order in which they are judged.
     faults: Vec<&'static Fault>,
 }
+
+/// The ladder of a revision.
+type Make = fn(Revision) -> Ladder;
 
 impl Ladder {
     fn request(revision: Revision) -> Self {
@@ -262,7 +265,7 @@ async fn climb(cx: Cx, ladder: Ladder, requests: fn(&Ladder) -> Vec<Broken<'_>>)
 /// Every fault changes the right request, and every pair can be built.
 fn every_fault_applies() {
     let written = |call: Call| (call.method.clone(), call.headers.clone(), call.into_bytes());
-    let ladders: [(fn(Revision) -> Ladder, _); 5] = [
+    let ladders: [(Make, _); 5] = [
         (Ladder::request, 300),
         (Ladder::notification, 300),
         (|revision| Ladder::without_body(Method::GET, revision), 10),

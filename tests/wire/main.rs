@@ -4,6 +4,7 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+mod era;
 mod harness;
 mod http;
 mod ladder;
@@ -22,5 +23,6 @@ fn main() -> ExitCode {
     support::check::register(&mut wire);
     ladder::register(&mut wire);
     http::register(&mut wire);
+    era::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
