@@ -9,6 +9,7 @@ mod harness;
 mod http;
 mod ladder;
 mod ledger;
+mod sessionless;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -24,5 +25,6 @@ fn main() -> ExitCode {
     ladder::register(&mut wire);
     http::register(&mut wire);
     era::register(&mut wire);
+    sessionless::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
