@@ -62,10 +62,7 @@ fn judge(shared: &Shared, parts: &request::Parts, bytes: Bytes) -> Result<Admitt
 
 /// The legacy order: version, session, batch. Batches come with sessions.
 fn judge_legacy(shared: &Shared, parts: &request::Parts, body: Body) -> Result<Admitted, Refusal> {
-    let id = match &body {
-        Body::Message(message) if message.kind == Kind::Request => message.id(),
-        _ => None,
-    };
+    let id = body.request_id();
     judge_legacy_message(shared, parts, body).map_err(|refusal| refusal.with_id(id))
 }
 

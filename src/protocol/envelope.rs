@@ -31,6 +31,17 @@ pub(crate) enum Body {
     Batch(Batch),
 }
 
+impl Body {
+    /// The id that a refusal of the body carries: a request's. That of a response is one of ours, and an error with it
+    /// would answer a request nobody made.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        match self {
+            Self::Message(message) if message.kind == Kind::Request => message.id(),
+            Self::Message(_) | Self::Batch(_) => None,
+        }
+    }
+}
+
 /// One well-formed JSON-RPC message.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
@@ -219,16 +230,11 @@ pub(crate) struct Batch {
 
 impl Batch {
     fn new(bytes: &Bytes, elements: &scan::Elements) -> Self {
-        let claims = |element: &Element| element.members.is_some_and(|members| members.version.is_some());
         let judge = |element: &Element| match element.members {
             Some(members) => Message::judge(bytes.slice(element.span.range()), members),
             None => Err(BodyFault::unread(BodyFaultKind::NotAnObject)),
         };
-        Self {
-            claims_modern: elements.kept.iter().any(claims),
-            elements: elements.kept.iter().map(judge).collect(),
-            len: elements.len(),
-        }
+        Self { claims_modern: elements.claim, elements: elements.kept.iter().map(judge).collect(), len: elements.len() }
     }
 
     /// Whether the array has no elements, kept or not.
@@ -237,7 +243,7 @@ impl Batch {
         self.len == 0
     }
 
-    /// Whether any of the kept elements, well formed or not, claims a protocol version.
+    /// Whether any of the elements, kept or not, well formed or not, claims a protocol version.
     pub(crate) fn claims_modern(&self) -> bool {
         self.claims_modern
     }

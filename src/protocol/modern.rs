@@ -38,27 +38,28 @@ pub(crate) fn judge(
     served: Revisions,
     name_source: impl Fn(&str) -> NameSource,
 ) -> Result<Admitted, Refusal> {
-    let message = match body {
-        Body::Message(message) => message,
-        Body::Batch(_) if served.serves(Era::Modern) => {
-            return Err(Refusal::new(RefusalKind::BatchNotAllowed));
-        }
-        Body::Batch(_) => return Err(Refusal::new(RefusalKind::EraNotServed)),
-    };
-    let revision = if !served.serves(Era::Modern) {
-        Err(Refusal::new(RefusalKind::EraNotServed))
-    } else {
-        match message.kind {
-            // The id of a response is one of ours: an error that carried it would answer a request nobody made.
-            Kind::Response => return Err(Refusal::new(RefusalKind::UnexpectedResponse)),
-            Kind::Notification => notification(headers, &message, served),
-            Kind::Request => request(headers, &message, served, name_source),
-        }
-    };
-    match revision {
-        Ok(revision) => Ok(Admitted { revision, message }),
-        Err(refusal) => Err(refusal.with_id(message.id())),
+    let id = body.request_id();
+    judge_body(headers, body, served, name_source).map_err(|refusal| refusal.with_id(id))
+}
+
+fn judge_body(
+    headers: &HeaderMap,
+    body: Body,
+    served: Revisions,
+    name_source: impl Fn(&str) -> NameSource,
+) -> Result<Admitted, Refusal> {
+    if !served.serves(Era::Modern) {
+        return Err(Refusal::new(RefusalKind::EraNotServed));
     }
+    let Body::Message(message) = body else {
+        return Err(Refusal::new(RefusalKind::BatchNotAllowed));
+    };
+    let revision = match message.kind {
+        Kind::Response => return Err(Refusal::new(RefusalKind::UnexpectedResponse)),
+        Kind::Notification => notification(headers, &message, served)?,
+        Kind::Request => request(headers, &message, served, name_source)?,
+    };
+    Ok(Admitted { revision, message })
 }
 
 fn request(
