@@ -158,6 +158,13 @@ async fn a_call_can_be_adjusted() {
 
     let elsewhere = client.call(Revision::V2026_07_28, "prompts/get", ()).header("host", "evil.test").await;
     assert_eq!(elsewhere.status, StatusCode::FORBIDDEN);
+    let html = client.call(Revision::V2026_07_28, "prompts/get", ()).header("accept", "text/html").await;
+    assert_eq!(html.status, StatusCode::NOT_ACCEPTABLE, "a header is replaced, not doubled");
+
+    let mut raw = request(Revision::V2026_07_28, "prompts/get", json!({ "name": "a" }));
+    assert_eq!(client.send(raw.clone()).await.status, StatusCode::OK);
+    raw.headers_mut().insert("host", "evil.test".parse().unwrap());
+    assert_eq!(client.send(raw).await.status, StatusCode::FORBIDDEN, "a host of its own is kept");
 }
 
 #[test]
