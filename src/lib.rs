@@ -110,6 +110,8 @@ mod protocol;
 mod reply;
 mod request;
 mod server;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transport;
 
 pub use crate::http::{ResponseBody, ResponseFuture, ServiceFuture, StreamableHttpBuilder, StreamableHttpService};

@@ -88,7 +88,7 @@ impl Message {
         if self.params().is_some_and(|params| !params.starts_with(b"{")) {
             return Err(BodyFaultKind::Params);
         }
-        if self.kind == Kind::Request && self.id().is_none() {
+        if self.kind == Kind::Request && !self.has_id() {
             return Err(BodyFaultKind::Id);
         }
         Ok(())
@@ -96,9 +96,9 @@ impl Message {
 
     fn judge_response(&self) -> Result<(), BodyFaultKind> {
         match (self.members.result.is_some(), self.members.error.is_some()) {
-            (true, false) if self.id().is_some() => Ok(()),
+            (true, false) if self.has_id() => Ok(()),
             // an error may answer a message whose id its author could not read
-            (false, true) if matches!(self.raw_id(), None | Some(b"null")) || self.id().is_some() => Ok(()),
+            (false, true) if matches!(self.raw_id(), None | Some(b"null")) || self.has_id() => Ok(()),
             (true, true) | (false, false) => Err(BodyFaultKind::Response),
             (true, false) | (false, true) => Err(BodyFaultKind::Id),
         }
@@ -106,8 +106,12 @@ impl Message {
 
     /// The id, where there is one, it is legal and it is not doubled.
     pub(crate) fn id(&self) -> Option<RequestId> {
-        let legal = self.raw_id().is_some_and(is_legal_id) && self.members.duplicate != Some(Duplicate::Id);
-        legal.then(|| RequestId(self.bytes.slice(self.members.id.range())))
+        self.has_id().then(|| RequestId(self.bytes.slice(self.members.id.range())))
+    }
+
+    /// Whether there is an [`id`](Self::id), without sharing the bytes: the first to do so may have to allocate.
+    fn has_id(&self) -> bool {
+        self.raw_id().is_some_and(is_legal_id) && self.members.duplicate != Some(Duplicate::Id)
     }
 
     /// The text of the `id` member, whatever it is.

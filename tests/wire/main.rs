@@ -5,11 +5,13 @@
 //! and `cargo test --test wire -- http/405` pick what they say.
 
 mod era;
+mod cors;
 mod harness;
 mod http;
 mod ladder;
 mod ledger;
 mod sessionless;
+mod origin;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -26,5 +28,7 @@ fn main() -> ExitCode {
     http::register(&mut wire);
     era::register(&mut wire);
     sessionless::register(&mut wire);
+    origin::register(&mut wire);
+    cors::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
