@@ -7,6 +7,7 @@
 mod harness;
 mod ladder;
 mod ledger;
+mod modern;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -20,5 +21,6 @@ fn main() -> ExitCode {
     let mut wire = Wire::default();
     support::check::register(&mut wire);
     ladder::register(&mut wire);
+    modern::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
