@@ -92,7 +92,9 @@ impl Exchange {
 
     fn decide(&self, finished: Finished) -> Answer {
         let Finished { status, frame, .. } = finished;
-        if self.call.form != Form::SseOnly && self.call.queue.is_empty() {
+        // `Accept` shapes what is answered with 200, and nothing else.
+        let as_json = self.call.form != Form::SseOnly || status != StatusCode::OK;
+        if as_json && self.call.queue.is_empty() {
             return Answer::Json(status, frame.json());
         }
         let stream = Stream::open(Arc::clone(&self.call));
