@@ -95,6 +95,7 @@ impl Exchange {
         // `Accept` shapes what is answered with 200, and nothing else.
         let as_json = self.call.form != Form::SseOnly || status != StatusCode::OK;
         if as_json && self.call.queue.is_empty() {
+            self.call.queue.abandon();
             return Answer::Json(status, frame.json());
         }
         let stream = Stream::open(Arc::clone(&self.call));
@@ -110,6 +111,15 @@ impl Exchange {
         let after = self.call.server.limits.commit_after;
         let commit = self.commit.get_or_insert_with(|| Box::pin(sleep(after)));
         commit.as_mut().poll(cx).is_ready() || !self.call.queue.is_empty()
+    }
+}
+
+impl Drop for Exchange {
+    /// Undecided still: the client is gone, and nobody will ever read what a task of the handler's goes on to send.
+    fn drop(&mut self) {
+        if self.drive.take().is_some() {
+            self.call.queue.abandon();
+        }
     }
 }
 
