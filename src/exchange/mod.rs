@@ -17,11 +17,13 @@ mod queue;
 mod stream;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::StatusCode;
 use tokio::time::{Sleep, sleep};
 
@@ -35,7 +37,7 @@ use crate::request::Request;
 use answer::Finished;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
-use drive::Drive;
+use drive::{Drive, panic_message};
 pub(crate) use notified::hear;
 pub(crate) use stream::Stream;
 
@@ -66,6 +68,22 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
             Arc::clone(&call.server.handler).request(request, cx)
         }
     }
+}
+
+/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
+/// had asked.
+pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
+    let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
+        Ok(Ok(reply)) => return Some(reply),
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::Panicked(panic_message(&*panic)),
+    };
+    match failure {
+        Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),
+        Failure::Panicked(message) => call.server.observer.panicked(&call.observed(), &message),
+        Failure::Error(_) | Failure::Refused(_) => {}
+    }
+    None
 }
 
 /// An exchange whose form is not decided yet.
