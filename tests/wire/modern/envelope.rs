@@ -1,9 +1,14 @@
 //! The body of a POST, and what `params._meta` has to say.
 
+use std::sync::Arc;
+
+use mcp_transport::{LogLevel, Reply, RequestContext, StreamableHttpService};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{INVALID_PARAMS, INVALID_REQUEST, MISMATCH, Site, Verdict, refused, refused_bare, tool_call};
 use crate::harness::{Carriers, Cx, Wire};
+use crate::support::handler::Script;
 use crate::support::request::{
     CAPABILITIES, CLAIM, CLIENT_INFO, Call, ID, LOG_LEVEL, MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, meta,
 };
@@ -15,6 +20,7 @@ pub fn register(wire: &mut Wire) {
     wire.modern("meta/required/names-the-key", Carriers::Clock, names_the_key);
     wire.modern("meta/log-level", Carriers::Every, log_level);
     wire.modern("notify/202", Carriers::Every, notifications);
+    wire.modern("notify/202/hook-sends", Carriers::Every, hook_sends);
     wire.modern("headers/notification-exempt", Carriers::Every, exempt);
 }
 
@@ -160,6 +166,27 @@ async fn log_level(cx: Cx) {
     both.remove(&meta(CAPABILITIES));
     let error = site.client.send(both).await.json().await;
     assert!(error["error"]["message"].as_str().is_some_and(|text| text.contains(CAPABILITIES)), "capabilities first");
+}
+
+/// What a hook sends, it sends to nobody, and does not wait for anybody.
+async fn hook_sends(cx: Cx) {
+    let over = Arc::new(Notify::new());
+    let script = Script::new(|_, _| async { Reply::empty() }).hearing({
+        let over = Arc::clone(&over);
+        move |_, cx: RequestContext| {
+            let over = Arc::clone(&over);
+            async move {
+                for _ in 0..1000 {
+                    cx.notify("notifications/x", json!({})).await.expect("an object");
+                    cx.log(LogLevel::Error, "x").await.expect("text");
+                }
+                over.notify_one();
+            }
+        }
+    });
+    let client = cx.serve(StreamableHttpService::new(script)).await;
+    assert_eq!(client.send(notification("notifications/x")).await.status, 202);
+    over.notified().await;
 }
 
 /// A bare notification under the header that makes it modern.

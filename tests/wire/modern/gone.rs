@@ -90,7 +90,7 @@ async fn no_resume(cx: Cx) {
     let service = StreamableHttpService::new(script);
     let client = cx.serve(service.clone()).await;
     for id in ["1", "", "0_7", "https://example.test/\u{7f}x"] {
-        let mut call = tool_call(json!({}));
+        let mut call = Call::modern("x/y", json!({}));
         call.set("/params/_meta/progressToken", "t");
         let id = id.replace('\u{7f}', "");
         let mut answer = client.send(call.header("last-event-id", id)).await;
@@ -105,7 +105,7 @@ async fn no_resume(cx: Cx) {
         }
         assert_eq!(data, 4, "from its beginning, whatever the client says it has seen");
     }
-    let sse = tool_call(json!({})).header("accept", "text/event-stream");
+    let sse = Call::modern("x/y", json!({})).header("accept", "text/event-stream");
     let mut answer = client.send(sse).await;
     let event = answer.next_event().await.expect("the response");
     assert_eq!((event.id, event.retry), (None, None));

@@ -26,6 +26,7 @@ pub fn register(wire: &mut Wire) {
     wire.modern("errors/reserved", Carriers::Every, reserved);
     wire.modern("errors/reserved/own-codes", Carriers::Every, own_codes);
     wire.modern("stream/ends-with-answer", Carriers::Every, ends_with_answer);
+    wire.modern("stream/ends-with-answer/late", Carriers::Every, late);
     wire.modern("stream/ends-with-answer/cut", Carriers::Clock, ends_with_answer_when_cut);
     wire.modern("requests/none", Carriers::Every, no_requests);
     wire.modern("log/gated", Carriers::Every, gated);
@@ -299,14 +300,19 @@ async fn ends_with_answer(cx: Cx) {
     let silent = cx.serve(StreamableHttpService::new(Script::new(|_, _| async { Reply::empty() }))).await;
     let events = silent.send(ask("").header("accept", "text/event-stream")).await.events().await;
     assert_eq!((events.len(), &events[0]["id"]), (1, &json!(ID)));
-    // What a task that outlives the answer still sends comes too late.
+}
+
+/// What a task that outlives the answer still sends comes too late, and does not wait.
+async fn late(cx: Cx) {
     let (late, sent) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let script = Script::new({
         let (late, sent) = (Arc::clone(&late), Arc::clone(&sent));
-        move |_, cx: RequestContext| {
+        move |request, cx: RequestContext| {
             let (late, sent) = (Arc::clone(&late), Arc::clone(&sent));
             async move {
-                cx.notify("notifications/x", json!({"n": 1})).await?;
+                if asked(&request) == "stream" {
+                    cx.notify("notifications/x", json!({"n": 1})).await?;
+                }
                 tokio::spawn(async move {
                     late.notified().await;
                     for _ in 0..1000 {
@@ -320,12 +326,17 @@ async fn ends_with_answer(cx: Cx) {
         }
     });
     let client = cx.serve(StreamableHttpService::new(script)).await;
-    let mut answer = client.send(ask("")).await;
+    let mut answer = client.send(ask("stream")).await;
     assert_eq!(answer.next_message().await.expect("an event")["params"], json!({"n": 1}));
     late.notify_one();
     sent.notified().await;
     assert!(answer.next_message().await.expect("the response").get("result").is_some());
     assert_eq!(answer.next_message().await, None);
+
+    let answer = client.send(ask("json")).await;
+    late.notify_one();
+    sent.notified().await;
+    answer.result().await;
 }
 
 async fn ends_with_answer_when_cut(cx: Cx) {

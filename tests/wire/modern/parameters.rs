@@ -79,6 +79,12 @@ async fn check(cx: Cx) {
     let mut escaped = call().header(REGION, "eu");
     escaped.replace("\"region\":\"eu\"", "\"r\\u0065gion\":\"\\u0065u\"");
     site.passes(escaped, "key and value escaped").await;
+    let mut strange = call().header(REGION, "eu");
+    strange.replace(
+        "\"region\":",
+        "\"a\":1e999,\"\\ud83d\":[\"\\udc00\"],\"\\ud83d\":{\"a\":1,\"a\":-0.0e-99},\"region\":",
+    );
+    site.passes(strange, "whatever JSON allows stands beside it").await;
     let error = site.client.send(call().header(REGION, "secret")).await.json().await.to_string();
     assert!(error.contains("Mcp-Param-Region") && !error.contains("secret") && !error.contains("\"eu"), "{error}");
     // It is refused in JSON whatever the client takes.

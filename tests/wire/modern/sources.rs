@@ -255,6 +255,10 @@ async fn hook(cx: Cx) {
             "lax" => ParameterSource::Known(Arc::default()),
             "by caller" if cx.http().is_some_and(|head| head.headers.contains_key("x-user")) => known("strict", cx),
             "by caller" => known("lax", cx),
+            "bad" => {
+                let schema = json!({"properties": {"region": {"type": "number", "x-mcp-header": "Region"}}});
+                ParameterSource::Known(Arc::new(ParameterHeaders::of_schema(&schema)))
+            }
             "broken" => panic!("the hook fell over"),
             _ => ParameterSource::Listing,
         }
@@ -294,9 +298,15 @@ async fn hook(cx: Cx) {
     assert_eq!(send("listed", None, false).await, Some(MISMATCH));
     assert_eq!(asked.load(Ordering::SeqCst), 1, "the hook sent it to the list");
 
+    for _ in 0..2 {
+        assert_eq!(send("bad", Some("us"), false).await, None);
+    }
+    let told = heard.misuses();
+    assert!(told.len() == 1 && told[0].contains("\"bad\"") && told[0].contains("/properties/region"), "{told:?}");
+
     assert_eq!(send("broken", Some("eu"), false).await, Some(INTERNAL));
     assert_eq!(heard.panics(), ["the hook fell over"]);
-    assert_eq!(ran.load(Ordering::SeqCst), 4);
+    assert_eq!(ran.load(Ordering::SeqCst), 6);
 }
 
 /// The list is asked for in the caller's name, and what it sends on the way reaches nobody.
@@ -409,7 +419,10 @@ async fn caps(cx: Cx) {
         List::Is(json!({ "tools": tools }))
     };
     assert_eq!(Source::open(cx, tools(10_000)).await.bare().await, REFUSED);
-    assert_eq!(Source::open(cx, tools(10_001)).await.right().await, FAILED);
+    let source = Source::open(cx, tools(10_001)).await;
+    assert_eq!(source.right().await, FAILED);
+    source.list(Call::modern("tools/list", json!({}))).await;
+    assert_eq!(source.right().await, FAILED, "too much for one client, too much to learn from");
 }
 
 async fn cycles(cx: Cx) {
@@ -613,6 +626,15 @@ async fn served(cx: Cx) {
     source.list(Call::modern("tools/list", json!({}))).await;
     source.asked();
     assert_eq!((source.bare().await, source.asked()), (Outcome::Ran, 0));
+    // `null` is no cursor.
+    source.set(strict());
+    source.list(Call::modern("tools/list", json!({"cursor": null}))).await;
+    source.asked();
+    assert_eq!((source.right().await, source.asked()), (Outcome::Ran, 0));
+    source.set(lax());
+    source.list(Call::modern("tools/list", json!({"cursor": null}))).await;
+    source.asked();
+    assert_eq!((source.bare().await, source.asked()), (Outcome::Ran, 0));
     // A list that fails teaches nothing.
     source.set(List::Fails);
     let answer = source.client.send(Call::modern("tools/list", json!({}))).await;
@@ -700,8 +722,9 @@ fn failing() -> Vec<(&'static str, List)> {
 async fn fails(cx: Cx) {
     for (what, list) in failing() {
         let source = Source::open(cx, list).await;
-        for outcome in [source.right().await, source.wrong().await] {
-            assert_eq!(outcome, FAILED, "{what}: with a header it cannot be checked");
+        for value in ["eu", "us"] {
+            let call = tool_call(json!({"region": "eu"})).header(REGION, value);
+            assert_eq!(source.send(call).await, FAILED, "{what}: with a header it cannot be checked");
             assert_eq!(source.heard.refusals(), [RefusalKind::ListingFailed], "{what}");
             assert_eq!(source.heard.misuses(), [""; 0], "{what}");
         }
