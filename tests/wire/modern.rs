@@ -204,5 +204,7 @@ impl Observer for Heard {
 
 /// A call of a tool named `echo`, with everything it needs.
 fn tool_call(arguments: Value) -> Call {
-    Call::modern("tools/call", json!({"name": "echo", "arguments": arguments}))
+    let mut call = Call::modern("tools/call", json!({"name": "echo"}));
+    call.set("/params/arguments", arguments);
+    call
 }

@@ -90,8 +90,10 @@ impl Busy {
                     if work != Work::Waits {
                         cx.notify("notifications/x", json!({"n": 1})).await?;
                     }
-                    while work == Work::Floods {
-                        cx.notify("notifications/x", json!({"filler": "x".repeat(10_000)})).await?;
+                    if work == Work::Floods {
+                        loop {
+                            cx.notify("notifications/x", json!({"filler": "x".repeat(10_000)})).await?;
+                        }
                     }
                     std::future::pending().await
                 }

@@ -21,7 +21,9 @@ const REGION: &str = "mcp-param-region";
 
 /// The tool `echo` with these properties.
 fn tool(properties: Value) -> Value {
-    json!([{"name": "echo", "inputSchema": {"type": "object", "properties": properties}}])
+    let mut tools = json!([{"name": "echo", "inputSchema": {"type": "object"}}]);
+    tools[0]["inputSchema"]["properties"] = properties;
+    tools
 }
 
 fn annotated(kind: &str, header: &str) -> Value {
