@@ -17,11 +17,13 @@ mod queue;
 mod stream;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::StatusCode;
 use tokio::time::{Sleep, sleep};
 
@@ -35,7 +37,8 @@ use crate::request::Request;
 use answer::Finished;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
-use drive::Drive;
+
+use drive::{Drive, panic_message};
 use lifecycle::Ticket;
 pub(crate) use notified::hear;
 pub(crate) use stream::Stream;
@@ -69,6 +72,22 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
     }
 }
 
+/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
+/// had asked.
+pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
+    let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
+        Ok(Ok(reply)) => return Some(reply),
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::Panicked(panic_message(&*panic)),
+    };
+    match failure {
+        Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),
+        Failure::Panicked(message) => call.server.observer.panicked(&call.observed(), &message),
+        Failure::Error(_) | Failure::Refused(_) => {}
+    }
+    None
+}
+
 /// An exchange whose form is not decided yet.
 pub(crate) struct Exchange {
     call: Arc<Call>,
@@ -93,7 +112,10 @@ impl Exchange {
 
     fn decide(&self, finished: Finished) -> Answer {
         let Finished { status, frame, .. } = finished;
-        if self.call.form != Form::SseOnly && self.call.queue.is_empty() {
+        // `Accept` shapes what is answered with 200, and nothing else.
+        let as_json = self.call.form != Form::SseOnly || status != StatusCode::OK;
+        if as_json && self.call.queue.is_empty() {
+            self.call.queue.abandon();
             return Answer::Json(status, frame.json());
         }
         let stream = Stream::open(Arc::clone(&self.call));
@@ -111,6 +133,15 @@ impl Exchange {
         }
         let after = self.call.server.limits.commit_after;
         self.commit.get_or_insert_with(|| Box::pin(sleep(after))).as_mut().poll(cx).is_ready()
+    }
+}
+
+impl Drop for Exchange {
+    /// Undecided still: the client is gone, and nobody will ever read what a task of the handler's goes on to send.
+    fn drop(&mut self) {
+        if self.drive.take().is_some() {
+            self.call.queue.abandon();
+        }
     }
 }
 

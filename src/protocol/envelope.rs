@@ -153,6 +153,11 @@ impl Message {
         self.raw(self.members.arguments)
     }
 
+    /// The text of `params.cursor`, of whatever type.
+    pub(crate) fn cursor(&self) -> Option<&[u8]> {
+        self.raw(self.members.cursor)
+    }
+
     /// The text of `params.inputResponses`, of whatever type.
     pub(crate) fn input_responses(&self) -> Option<&[u8]> {
         self.raw(self.members.input_responses)

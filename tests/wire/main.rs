@@ -4,14 +4,15 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
-mod era;
 mod cors;
+mod era;
 mod harness;
 mod http;
 mod ladder;
 mod ledger;
-mod sessionless;
+mod modern;
 mod origin;
+mod sessionless;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -30,5 +31,6 @@ fn main() -> ExitCode {
     sessionless::register(&mut wire);
     origin::register(&mut wire);
     cors::register(&mut wire);
+    modern::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
