@@ -5,7 +5,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::Full;
 use mcp_transport::{Era, Revision, testing};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub const MCP_METHOD: &str = "mcp-method";
 pub const MCP_NAME: &str = "mcp-name";
@@ -40,7 +40,11 @@ impl Call {
     pub fn of(revision: Revision, method: &str, params: Value) -> Self {
         let (head, body) = testing::request(revision, method, params).into_parts();
         let body = serde_json::from_slice(&body).expect("a message");
-        Self { headers: head.headers, path: head.uri.to_string(), body, ..Self::bare(head.method) }
+        let mut call = Self { headers: head.headers, path: head.uri.to_string(), body, ..Self::bare(head.method) };
+        if revision.era() == Era::Modern {
+            call.set(&meta(CLIENT_INFO), json!({"name": "wire", "version": "1"}));
+        }
+        call
     }
 
     /// A request of 2026-07-28, with everything that revision wants.
