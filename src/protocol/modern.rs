@@ -38,28 +38,31 @@ pub(crate) fn judge(
     served: Revisions,
     name_source: impl Fn(&str) -> NameSource,
 ) -> Result<Admitted, Refusal> {
-    let id = body.request_id();
-    judge_body(headers, body, served, name_source).map_err(|refusal| refusal.with_id(id))
+    let judged = judge_body(headers, &body, served, name_source);
+    let revision = judged.map_err(|refusal| refusal.with_id(body.request_id()))?;
+    match body {
+        Body::Message(message) => Ok(Admitted { revision, message }),
+        Body::Batch(_) => Err(Refusal::new(RefusalKind::BatchNotAllowed)),
+    }
 }
 
 fn judge_body(
     headers: &HeaderMap,
-    body: Body,
+    body: &Body,
     served: Revisions,
     name_source: impl Fn(&str) -> NameSource,
-) -> Result<Admitted, Refusal> {
+) -> Result<Revision, Refusal> {
     if !served.serves(Era::Modern) {
         return Err(Refusal::new(RefusalKind::EraNotServed));
     }
     let Body::Message(message) = body else {
         return Err(Refusal::new(RefusalKind::BatchNotAllowed));
     };
-    let revision = match message.kind {
-        Kind::Response => return Err(Refusal::new(RefusalKind::UnexpectedResponse)),
-        Kind::Notification => notification(headers, &message, served)?,
-        Kind::Request => request(headers, &message, served, name_source)?,
-    };
-    Ok(Admitted { revision, message })
+    match message.kind {
+        Kind::Response => Err(Refusal::new(RefusalKind::UnexpectedResponse)),
+        Kind::Notification => notification(headers, message, served),
+        Kind::Request => request(headers, message, served, name_source),
+    }
 }
 
 fn request(
