@@ -2,11 +2,13 @@
 //!
 //!     cargo run --example echo -- --http 127.0.0.1:8080
 
+use axum::serve::ListenerExt;
 use mcp_transport::{
     Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StreamableHttpService,
 };
 use serde::Deserialize;
 use serde_json::json;
+use tokio::net::TcpListener;
 
 struct Echo;
 
@@ -46,21 +48,13 @@ impl McpHandler for Echo {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let address = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--http", address] => address,
-        [] => "127.0.0.1:8080",
-        _ => return Err("usage: echo [--http ADDRESS]".into()),
-    };
-    let listener = tokio::net::TcpListener::bind(address).await?;
+async fn main() -> std::io::Result<()> {
+    let address = std::env::args().skip_while(|argument| argument != "--http").nth(1);
+    let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:8080")).await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
 
+    // Without TCP_NODELAY, small answers wait for the peer's acknowledgement.
+    let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
     let app = axum::Router::new().route_service("/mcp", StreamableHttpService::new(Echo));
-    // Without it, small answers wait for the peer's acknowledgement.
-    let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
-        let _ = socket.set_nodelay(true);
-    });
-    axum::serve(listener, app).await?;
-    Ok(())
+    axum::serve(listener, app).await
 }

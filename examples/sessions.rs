@@ -49,9 +49,7 @@ impl McpHandler for Notebook {
                 notes(&cx)?.0.lock().unwrap_or_else(|e| e.into_inner()).push(text);
                 say("Noted.")
             }
-            ("tools/call", Some("recall")) => {
-                say(&notes(&cx)?.0.lock().unwrap_or_else(|e| e.into_inner()).join("\n"))
-            }
+            ("tools/call", Some("recall")) => say(&notes(&cx)?.0.lock().unwrap_or_else(|e| e.into_inner()).join("\n")),
             ("tools/call", Some("unlock")) => {
                 self.unlocked.store(true, Ordering::Relaxed);
                 cx.changes().tools_list_changed();

@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CancelCause {
-    /// The client closed the exchange.
+    /// The client went away before it had the whole answer: it closed the connection, or the HTTP/2 stream.
     Disconnected,
     /// The handler took longer than [`Limits::handler_time`](crate::Limits::handler_time).
     Deadline,
-    /// The transport was drained and its deadline passed.
+    /// The transport was drained, and the time that [`drain`](crate::Transport::drain) was given is over.
     Drained,
     /// The client cancelled it with `notifications/cancelled`. Nothing is answered.
     Requested,

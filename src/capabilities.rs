@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::protocol::revision::Era;
 
-/// What a server is: its name and version.
+/// What a server is: its name and version. Clients show it to people.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerInfo {
@@ -56,7 +56,10 @@ impl ServerInfo {
     }
 }
 
-/// What a server can do. Nothing is declared unless said.
+/// What a server can do, as `initialize` and `server/discover` tell clients. Nothing is declared unless said.
+///
+/// `listChanged` and `subscribe` are missing on purpose: whether a change reaches a client is the transport's to know,
+/// and it declares them where it does. Today that is nowhere.
 ///
 /// ```
 /// use mcp_transport::Capabilities;
@@ -130,20 +133,22 @@ impl Capabilities {
         self.with("completions")
     }
 
-    /// Declares logging. Without it [`RequestContext::log`](crate::RequestContext::log) sends nothing.
+    /// Declares logging: the handler sends log messages. Without it [`RequestContext::log`](crate::RequestContext::log)
+    /// sends nothing. `logging/setLevel` is answered by the transport.
     #[must_use]
     pub fn logging(self) -> Self {
         self.with("logging")
     }
 
-    /// Declares an experimental capability of this name.
+    /// Declares an experimental capability of this name. The specification wants `settings` to be an object.
     #[must_use]
     pub fn experimental(mut self, name: impl Into<String>, settings: Value) -> Self {
         self.experimental.insert(name.into(), settings);
         self
     }
 
-    /// Declares an extension (2026-07-28), such as `io.modelcontextprotocol/tasks`, to modern clients.
+    /// Declares an extension (2026-07-28), such as `io.modelcontextprotocol/tasks`, to clients of the modern era. The
+    /// specification wants `settings` to be an object, `{}` where there are none.
     #[must_use]
     pub fn extension(mut self, id: impl Into<String>, settings: Value) -> Self {
         self.extensions.insert(id.into(), settings);

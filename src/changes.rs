@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A handle to publish changes with; the only way to.
 ///
-/// Make one before the handler, give it to the handler and to any number of transports, and publish from anywhere: each
-/// change reaches every client of every transport it was given to, in the form of the client's revision. A transport
-/// that was given none makes its own: see [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
+/// Make one before the handler, give it to the handler and to any number of transports, and publish from anywhere. A
+/// transport that was given none makes its own: see
+/// [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
+///
+/// **Not yet:** a change reaches no client so far, for there is neither `subscriptions/listen` nor a session's stream.
+/// What it does today is to make the transport read the tools' `x-mcp-header` annotations anew.
 ///
 /// Publishing never waits. Cloning is cheap, and all clones are one.
 ///

@@ -22,7 +22,7 @@ use crate::session::Session;
 /// What surrounds a request or notification: who asks, and the ways back to them.
 ///
 /// Cheap to clone and `'static`: hand it to tasks as you like. It keeps the request's bytes alive. Once the request is
-/// answered, what is sent through it is dropped.
+/// answered, what is sent through it is dropped; so is what a client could not take that accepts only JSON.
 #[derive(Clone)]
 pub struct RequestContext(Arc<Call>);
 
@@ -43,7 +43,7 @@ impl RequestContext {
         self.0.revision.era()
     }
 
-    /// Returns the client's name and version, where it gave them.
+    /// Returns the client's name and version, where it gave them. A legacy request without a session has none.
     pub fn client_info(&self) -> Option<ClientInfo> {
         let info = match &self.0.session {
             Some(session) => session.client().info.as_deref(),
@@ -52,7 +52,7 @@ impl RequestContext {
         serde_json::from_slice(info?).ok()
     }
 
-    /// Returns what the client declared that it can do. Empty for a legacy request without a session.
+    /// Returns what the client declared that it can do. A legacy request without a session declares nothing.
     pub fn client_capabilities(&self) -> ClientCapabilities<'_> {
         ClientCapabilities(match &self.0.session {
             Some(session) => Some(&session.client().capabilities),
@@ -71,6 +71,16 @@ impl RequestContext {
     }
 
     /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
+    ///
+    /// ```
+    /// # use mcp_transport::{McpError, RequestContext};
+    /// #[derive(Clone)]
+    /// struct Account(u64);
+    ///
+    /// fn account(cx: &RequestContext) -> Result<&Account, McpError> {
+    ///     cx.extensions().get().ok_or_else(|| McpError::internal("the authentication layer is missing"))
+    /// }
+    /// ```
     pub fn extensions(&self) -> &http::Extensions {
         &self.0.http.extensions
     }
@@ -96,6 +106,18 @@ impl RequestContext {
     /// The handler's future is dropped as soon as the request is cancelled, so a handler that only awaits needs nothing
     /// of this; it is for tasks that the handler spawned.
     ///
+    /// ```
+    /// # async fn crawl() {}
+    /// # fn f(cx: mcp_transport::RequestContext) {
+    /// tokio::spawn(async move {
+    ///     tokio::select! {
+    ///         _ = crawl() => {}
+    ///         cause = cx.cancelled() => eprintln!("the crawl was given up: {cause:?}"),
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe.
@@ -116,7 +138,17 @@ impl RequestContext {
     /// Reports progress. Does nothing where the client did not ask for it, or has already heard of as much.
     ///
     /// The first report turns the answer into an event stream. Waits while the client does not read and the stream's
-    /// queue is full.
+    /// queue ([`Limits::queue_bytes`](crate::Limits::queue_bytes)) is full.
+    ///
+    /// ```
+    /// # use mcp_transport::{Progress, RequestContext};
+    /// # async fn f(cx: RequestContext) {
+    /// for (done, file) in (1_u32..).zip(["a.txt", "b.txt", "c.txt"]) {
+    ///     // … read the file …
+    ///     cx.progress(Progress::new(done.into()).total(3.0).message(file)).await;
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     ///
@@ -137,10 +169,13 @@ impl RequestContext {
         }
     }
 
-    /// Sends a log message to the client, if the handler declares `logging` and the client wants this level: from
-    /// 2026-07-28 on where the request names a level, before that from `info` up.
+    /// Sends a log message to the client: `data` is anything that serialises to JSON, most often a text.
     ///
-    /// Waits as [`progress`](Self::progress) does.
+    /// Does nothing unless the handler declares [`logging`](crate::Capabilities::logging) and the client wants this
+    /// level. A request of 2026-07-28 names the least severe level it wants, or wants none; without a session, older
+    /// clients get [`LogLevel::Info`] and what is more severe.
+    ///
+    /// Turns the answer into an event stream and waits as [`progress`](Self::progress) does.
     ///
     /// # Errors
     ///
@@ -166,9 +201,9 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Sends a notification of the application's own on the answer's stream.
+    /// Sends a notification of the application's own before the answer.
     ///
-    /// Waits as [`progress`](Self::progress) does.
+    /// Turns the answer into an event stream and waits as [`progress`](Self::progress) does.
     ///
     /// # Errors
     ///
@@ -238,20 +273,20 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// This much is done, in any unit. It must rise from report to report; one that does not is dropped, and so is one
-    /// that is no finite number.
+    /// This much is done, in any unit. It must rise from report to report: one that does not rise is dropped, and so is
+    /// one that is no finite number.
     pub fn new(progress: f64) -> Self {
         Self { progress, total: None, message: None }
     }
 
-    /// Of this much, in the same unit. No finite number counts as unknown.
+    /// Of this much, in the same unit. Default: unknown; so is what is no finite number.
     #[must_use]
     pub fn total(mut self, total: f64) -> Self {
         self.total = total.is_finite().then_some(total);
         self
     }
 
-    /// Says in words what is going on. Before 2025-03-26 no client reads it.
+    /// Says in words what is going on (from 2025-03-26 on; older clients ignore it). Default: nothing.
     #[must_use]
     pub fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
         self.message = Some(message.into());

@@ -7,7 +7,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Why a transport could not be built or had to stop.
 ///
-/// Opaque: [`kind`](Self::kind) says whose move it is, the message names the setting and says what to change.
+/// [`kind`](Self::kind) says whose move it is; the message names the setting and says what is wrong with it.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

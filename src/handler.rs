@@ -19,8 +19,11 @@ use crate::session::{Session, SessionEnd};
 /// and answers them with results in the shape of the newest revision; it need not know which one the client speaks.
 ///
 /// The transport itself answers `initialize`, `ping`, `server/discover`, `logging/setLevel` and the other requests of
-/// the connection's life, from what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
-/// [`instructions`](Self::instructions) return once, when the transport is built.
+/// the protocol's own life, from what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
+/// [`instructions`](Self::instructions) return once, when the transport is built. All else comes to
+/// [`request`](Self::request), also methods of capabilities that were not declared.
+///
+/// The trait is implemented for `Arc<H>` too, so that the application can keep a handle to what it serves.
 ///
 /// ```
 /// use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
@@ -71,14 +74,20 @@ pub trait McpHandler: Send + Sync + 'static {
         None
     }
 
-    /// Answers a request.
+    /// Answers a request. Any number of calls run at once.
+    ///
+    /// The transport asks `tools/list` in a caller's name when it has to know a tool's annotations: see
+    /// [`parameter_headers`](Self::parameter_headers).
     ///
     /// # Errors
     ///
-    /// What the client is to read. Answer methods you do not know with [`McpError::method_not_found`].
+    /// What the client is to read. Answer methods you do not know with [`McpError::method_not_found`]. A tool that ran
+    /// and failed is no error here but a result with `isError`, which the model gets to read.
     fn request(&self, request: Request, cx: RequestContext) -> impl Future<Output = Result<Reply, McpError>> + Send;
 
-    /// Hears a notification. Default: ignores it.
+    /// Hears a notification, such as `notifications/roots/list_changed`. Default: ignores it.
+    ///
+    /// The client does not wait for it and does not cancel it by going away; only a drain whose time is over does.
     fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
         let _ = (notification, cx);
         async {}
@@ -108,11 +117,15 @@ pub trait McpHandler: Send + Sync + 'static {
         let _ = (session, end);
     }
 
-    /// Returns where the `x-mcp-header` annotations of a tool come from. Default: from the handler's own `tools/list`,
-    /// asked for this caller and cached.
+    /// Returns where the `x-mcp-header` annotations of a tool come from.
     ///
     /// A client of 2026-07-28 mirrors annotated arguments of `tools/call` into `Mcp-Param-*` headers, and the transport
-    /// refuses a call whose headers and body disagree. Override this where a listing is slow, or knows not every tool.
+    /// refuses a call whose headers and body disagree.
+    ///
+    /// Default: they are read from the handler's own `tools/list`, which the transport asks in the caller's name. A
+    /// list is kept for each [`Principal`](crate::Principal) as long as its `ttlMs` says, 60 s where that is 0 or
+    /// missing, or until a [change of the tools](crate::Changes::tools_list_changed) is published. Override this where a
+    /// list is slow to make, does not hold every tool, or differs between requests of one principal.
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
         let _ = (tool, cx);
         ParameterSource::Listing
@@ -126,7 +139,7 @@ pub enum ParameterSource {
     /// From the handler's `tools/list`.
     #[default]
     Listing,
-    /// These are all.
+    /// These, read once with [`ParameterHeaders::of_schema`]. `Arc::default()` says that the tool has none.
     Known(Arc<ParameterHeaders>),
 }
 

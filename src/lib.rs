@@ -1,4 +1,82 @@
-//! Embeddable server-side transport for the Model Context Protocol.
+//! Embeddable server-side transport for the Model Context Protocol (MCP).
+//!
+//! Clients speak five revisions of the protocol, which differ in handshake, sessions, headers, batches and streams. An
+//! application implements one trait, [`McpHandler`], and this crate serves it to all of them from one endpoint. The
+//! handler sees JSON-RPC requests and writes results in the terms of the newest revision; what an older client reads is
+//! the transport's business.
+//!
+//! ```no_run
+//! use mcp_transport::{
+//!     Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StreamableHttpService,
+//! };
+//! use serde_json::json;
+//!
+//! struct Hello;
+//!
+//! impl McpHandler for Hello {
+//!     fn server_info(&self) -> ServerInfo {
+//!         ServerInfo::new("hello", "1.0.0")
+//!     }
+//!     fn capabilities(&self) -> Capabilities {
+//!         Capabilities::new().tools()
+//!     }
+//!     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
+//!         match request.method() {
+//!             "tools/list" => Reply::of(&json!({
+//!                 "tools": [{ "name": "hello", "inputSchema": { "type": "object" } }],
+//!             })),
+//!             "tools/call" => Reply::of(&json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
+//!             _ => Err(McpError::method_not_found()),
+//!         }
+//!     }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let app = axum::Router::new().route_service("/mcp", StreamableHttpService::new(Hello));
+//!     axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
+//! }
+//! ```
+//!
+//! # Revisions
+//!
+//! Every message tells by itself which [`Era`] it belongs to, so clients of all revisions share one URL. The transport
+//! does not do everything yet, and declares nothing to a client that it would not get:
+//!
+//! | revision | era | served over Streamable HTTP | not yet |
+//! |---|---|---|---|
+//! | 2026-07-28 | modern | requests, notifications, event streams | `subscriptions/listen`, asking the client |
+//! | 2025-11-25, 2025-06-18 | legacy | the same, without a session | sessions and all that needs one |
+//! | 2025-03-26 | legacy | the same | the same, and batches |
+//! | 2024-11-05 | legacy | the same; its own two-endpoint HTTP+SSE is not hosted | the same |
+//!
+//! There is no stdio yet. [`Revisions`] chooses which revisions are served; the default is all.
+//!
+//! # How an answer travels
+//!
+//! An answer is one JSON object, unless something has to reach the client before it: the handler reports
+//! [progress](RequestContext::progress), [logs](RequestContext::log) or [notifies](RequestContext::notify). Then it
+//! becomes an event stream that ends with the same object. A handler that stays silent for 15 seconds
+//! ([`Limits::commit_after`]) also gets a stream, kept alive with comments, so that no proxy gives up on it. Where a
+//! client accepts only one of the two forms it gets that one; what cannot travel in it is dropped. The handler need not
+//! know any of this. Sending waits while the client does not read.
+//!
+//! # Cancellation
+//!
+//! When the client goes away, the [deadline](Limits::handler_time) passes or a [drain](Transport::drain) runs out of
+//! time, the handler's future is dropped, wherever it is waiting. What has to be put right then belongs into a guard's
+//! `Drop`. Tasks that the handler spawned are its own: they can wait for [`RequestContext::cancelled`], or live in a
+//! `JoinSet` that is dropped with the future.
+//!
+//! # Where to read on
+//!
+//! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
+//! - [`RequestContext`]: who asks, and the ways back to them.
+//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts and principals.
+//! - [`Transport`] and [`drain_all`]: shutting down.
+//! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
+//!
+//! The `examples` directory of the repository has whole servers on axum and on hyper.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -34,6 +112,8 @@ mod request;
 mod server;
 mod session;
 mod subscribe;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transport;
 
 pub use crate::http::{
@@ -61,3 +141,8 @@ pub use request::{Notification, Request};
 pub use server::ServerInfoStamp;
 pub use session::{Session, SessionEnd};
 pub use transport::{Counts, DrainReport, Transport, drain_all};
+
+/// The code in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

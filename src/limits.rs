@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// The bounds a transport keeps.
+/// The bounds a transport keeps. Each says its unit, its default, what a client sees past it, and the memory it bounds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +55,8 @@ impl Default for Limits {
 const MOST_NESTING: u32 = 128;
 
 impl Limits {
-    /// Bytes of one HTTP request body. Default 4 MiB. Counted while it is read; past it the peer sees 413.
+    /// Bytes of one HTTP request body, at least 1 and below 4 GiB. Default 4 MiB. Counted while it is read; past it the
+    /// client sees status 413.
     ///
     /// Memory: that many bytes for each request being read.
     #[must_use]
@@ -64,8 +65,8 @@ impl Limits {
         self
     }
 
-    /// Containers open at once in one JSON message. Default 128, which is also the most. Past it the peer sees
-    /// `-32700`.
+    /// Objects and arrays inside each other in one JSON message, 1 to 128. Default 128. Past it the client sees status
+    /// 400 and `-32700`.
     #[must_use]
     pub const fn nesting(mut self, containers: u32) -> Self {
         self.nesting = containers;
@@ -124,8 +125,8 @@ impl Limits {
         self
     }
 
-    /// Bytes of messages queued on one stream for a client that does not read. Default 1 MiB. A message counts at least
-    /// 1/256 of it, so the default is also 256 messages. Past it the handler that sends waits.
+    /// Bytes of messages queued on one event stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
+    /// message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that sends waits.
     ///
     /// Memory: that many bytes for each open stream, and the answer itself on top.
     #[must_use]
@@ -152,7 +153,7 @@ impl Limits {
         self
     }
 
-    /// How long a handler may take over one request. Default: no limit. Past it the handler is cancelled and the peer
+    /// How long a handler may take over one request. Default: no limit. Past it the handler is cancelled and the client
     /// sees `-32603`.
     #[must_use]
     pub const fn handler_time(mut self, time: Duration) -> Self {
@@ -160,15 +161,16 @@ impl Limits {
         self
     }
 
-    /// How long an answer may stay silent before it becomes an event stream with keep-alive comments. Default 15 s.
-    /// Shorter than what proxies in front wait for a first byte is right.
+    /// How long a handler may be silent before its answer becomes an event stream with keep-alive comments. Default
+    /// 15 s. Choose it shorter than proxies in front wait for a first byte.
     #[must_use]
     pub const fn commit_after(mut self, time: Duration) -> Self {
         self.commit_after = time;
         self
     }
 
-    /// How often a silent event stream carries a comment, within a tenth either way. Default 15 s.
+    /// How often a silent event stream carries a comment, within a tenth either way; not zero. Default 15 s. It keeps
+    /// proxies from closing the stream, and shows the server that the client is gone.
     #[must_use]
     pub const fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;

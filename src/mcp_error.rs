@@ -45,7 +45,8 @@ enum Kind {
 }
 
 impl McpError {
-    /// An error with a code of the application's own. Choose one outside `-32768` to `-32000`.
+    /// An error with a code of the application's own. Choose one outside `-32768` to `-32000`. Over HTTP the status is
+    /// 200.
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self::of(Kind::Code(code), message)
     }
@@ -65,7 +66,8 @@ impl McpError {
         Self::new(code::METHOD_NOT_FOUND, "Method not found")
     }
 
-    /// There is no resource at `uri`: `-32602` from 2026-07-28 on, `-32002` before, with `data.uri` in both.
+    /// There is no resource at `uri`: `-32602` from 2026-07-28 on, over HTTP with status 400; `-32002` before. Both
+    /// carry `data.uri`.
     pub fn resource_not_found(uri: &str) -> Self {
         #[derive(Serialize)]
         struct Data<'a> {
@@ -75,8 +77,8 @@ impl McpError {
     }
 
     /// `-32021`: the request needs capabilities that the client did not declare. `required` is an object shaped like
-    /// the client's capabilities, such as `{"sampling": {}}`. Before 2026-07-28, which defines the code, clients see an
-    /// internal error.
+    /// the client's capabilities, such as `{"sampling": {}}`. Over HTTP the status is 400. Before 2026-07-28, which
+    /// defines the code, clients see an internal error.
     pub fn missing_capabilities(required: &impl Serialize) -> Self {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -89,6 +91,14 @@ impl McpError {
 
     /// `-32603`: something failed inside the application. The client reads "Internal error" and nothing else; the
     /// [`Observer`](crate::Observer) hears the whole of it.
+    ///
+    /// ```
+    /// use mcp_transport::McpError;
+    ///
+    /// async fn read(path: &str) -> Result<String, McpError> {
+    ///     std::fs::read_to_string(path).map_err(McpError::internal)
+    /// }
+    /// ```
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         let mut error = Self::new(code::INTERNAL_ERROR, "Internal error");
         error.0.source = Some(source.into());

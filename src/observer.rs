@@ -26,7 +26,7 @@ use crate::session::{Session, SessionEnd};
 /// }
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A message was refused before a handler ran.
+    /// An HTTP request or a message in it was refused before a handler ran.
     fn refused(&self, refusal: &Refusal) {
         let _ = refusal;
     }
@@ -36,7 +36,7 @@ pub trait Observer: Send + Sync + 'static {
         let _ = exchange;
     }
 
-    /// An exchange is over.
+    /// An exchange is over: its answer is made, or it was cancelled. Every exchange that started ends once.
     fn exchange_ended(&self, exchange: &Exchange<'_>, end: ExchangeEnd) {
         let _ = (exchange, end);
     }

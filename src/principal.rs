@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 /// On whose behalf a request comes: an opaque, stable name such as an account id.
 ///
-/// The transport compares principals and never reads them. Choose what stays the same when a token is refreshed: the
-/// subject, not the token.
+/// The transport compares principals and never reads them; what belongs to one is hidden from all others. Choose what
+/// stays the same when a token is refreshed: the subject, not the token.
+///
+/// [`StreamableHttpBuilder::principal`](crate::StreamableHttpBuilder::principal) says where it comes from, and
+/// [`RequestContext::principal`](crate::RequestContext::principal) gives it to the handler.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(Arc<str>);
 

@@ -50,7 +50,7 @@ impl Request {
         self.0.message.method()
     }
 
-    /// Returns the id, exactly as the client wrote it.
+    /// Returns the id, exactly as the client wrote it. Every request has one.
     pub fn id(&self) -> Option<RequestId> {
         self.0.message.id()
     }
@@ -65,7 +65,7 @@ impl Request {
         self.0.message.uri()
     }
 
-    /// Reads `params`. Absent ones read as `{}`.
+    /// Reads `params`, `_meta` included. Absent ones read as `{}`.
     ///
     /// # Errors
     ///
@@ -74,11 +74,11 @@ impl Request {
         read(self.0.message.params(), "Invalid params")
     }
 
-    /// Reads `params.arguments`: of a tool or prompt. Absent ones read as `{}`.
+    /// Reads `params.arguments`: those of a tool or prompt. Absent ones read as `{}`.
     ///
     /// # Errors
     ///
-    /// `-32602` where they are not what `T` expects.
+    /// `-32602` where they are not what `T` expects, as for [`params`](Self::params).
     pub fn arguments<'de, T: Deserialize<'de>>(&'de self) -> Result<T, McpError> {
         read(self.0.message.arguments(), "Invalid arguments")
     }

@@ -4,13 +4,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// The life of a transport. Implemented by the transports of this crate only.
+/// The life of a transport, whatever carries its bytes. Implemented by the transports of this crate only.
 pub trait Transport: sealed::Sealed + Send + Sync {
     /// Returns how much is going on.
     fn counts(&self) -> Counts;
 
     /// Takes no new work, waits up to `within` for what is in flight, then cancels the rest, each answered with an
     /// error, and reports.
+    ///
+    /// New requests get status 503 with `Retry-After`. A request that does not end when it is cancelled, since nobody
+    /// polls its connection, is given up a second later.
     ///
     /// Safe to call more than once: every call waits for the same work. A transport cannot be started again.
     ///
@@ -36,7 +39,7 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
-    /// Exchanges in flight when the drain began.
+    /// Requests and notifications in flight when the drain began.
     pub in_flight: usize,
     /// How many of them were cancelled at the deadline.
     pub cut: usize,

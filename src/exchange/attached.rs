@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use super::Answer;
 use super::stream::AttachedStream;
+use super::subject::Subject;
 use super::undecided::{Decision, Undecided};
 use super::work::Work;
 
@@ -17,13 +18,16 @@ use super::work::Work;
 pub(crate) struct Attached {
     /// Gone once it is done.
     work: Option<Work>,
-    subject: super::subject::Subject,
+    subject: Subject,
     undecided: Undecided,
+    /// Whether the answer has been handed on, to a response or to the stream that reads on.
+    decided: bool,
 }
 
 impl Attached {
     pub(crate) fn new(work: Work) -> Self {
-        Self { subject: work.subject().clone(), work: Some(work), undecided: Undecided::default() }
+        let subject = work.subject().clone();
+        Self { subject, work: Some(work), undecided: Undecided::default(), decided: false }
     }
 }
 
@@ -31,11 +35,13 @@ impl Future for Attached {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Self { work, subject, undecided } = &mut *self;
+        let Self { work, subject, undecided, decided } = &mut *self;
         if work.as_mut().is_some_and(|work| Pin::new(work).poll(cx).is_ready()) {
             *work = None;
         }
-        Poll::Ready(match ready!(undecided.poll(subject, cx)) {
+        let decision = ready!(undecided.poll(subject, cx));
+        *decided = true;
+        Poll::Ready(match decision {
             Decision::Json(status, body) => Answer::Json(status, body),
             Decision::Withheld => Answer::withheld(subject),
             Decision::Stream => {
@@ -46,5 +52,14 @@ impl Future for Attached {
                 Answer::Attached(stream)
             }
         })
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if !self.decided {
+            // The client is gone: nobody will ever read what a task of the handler's goes on to send.
+            self.subject.queue().abandon();
+        }
     }
 }

@@ -18,9 +18,11 @@ pub(crate) mod subject;
 mod undecided;
 mod work;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::StatusCode;
 
 pub(crate) use attached::Attached;
@@ -28,6 +30,7 @@ pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
+use drive::panic_message;
 pub(crate) use notified::hear;
 pub(crate) use stream::{AttachedStream, DetachedStream};
 use subject::Subject;
@@ -65,6 +68,22 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
         let (request, cx) = (Request::new(Arc::clone(call)), RequestContext::new(Arc::clone(call)));
         Arc::clone(&call.server.handler).request(request, cx)
     })
+}
+
+/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
+/// had asked.
+pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
+    let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
+        Ok(Ok(reply)) => return Some(reply),
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::Panicked(panic_message(&*panic)),
+    };
+    match failure {
+        Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),
+        Failure::Panicked(message) => call.server.observer.panicked(&call.observed(), &message),
+        Failure::Error(_) | Failure::Refused(_) => {}
+    }
+    None
 }
 
 /// The form an answer took.

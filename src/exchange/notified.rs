@@ -17,6 +17,8 @@ use crate::request::Notification;
 /// client is owed nothing but that the notification was taken.
 pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) {
     let call = Arc::new(call);
+    // No stream will ever carry what the hook sends.
+    call.queue.abandon();
     let hook = catch_unwind(AssertUnwindSafe(|| {
         let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
         Arc::clone(&call.server.handler).notification(notification, context)

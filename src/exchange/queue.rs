@@ -104,6 +104,11 @@ impl Queue {
         Poll::Pending
     }
 
+    /// The status of the first answer.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        self.state().answers.front().map(|answer| answer.status)
+    }
+
     /// Takes the answers, for a reader that wants no events.
     pub(crate) fn take_answers(&self) -> VecDeque<Reply> {
         std::mem::take(&mut self.state().answers)

@@ -31,7 +31,9 @@ pub(super) enum Decision {
 impl Undecided {
     pub(super) fn poll(&mut self, subject: &Subject, cx: &mut Context<'_>) -> Poll<Decision> {
         match (subject.queue().poll_outlook(cx), subject.form()) {
-            (Poll::Ready(Outlook::Messages), _) | (Poll::Ready(Outlook::Answers), Form::SseOnly) => {
+            (Poll::Ready(Outlook::Messages), _) => Poll::Ready(Decision::Stream),
+            // `Accept` shapes what is answered with 200, and nothing else.
+            (Poll::Ready(Outlook::Answers), Form::SseOnly) if subject.queue().status() == Some(StatusCode::OK) => {
                 Poll::Ready(Decision::Stream)
             }
             (Poll::Ready(Outlook::Answers), _) => Poll::Ready(json(subject)),

@@ -27,11 +27,15 @@ pub(super) enum Admitted {
 
 /// Climbs the rungs of the head.
 pub(super) fn admit(shared: &Shared, parts: &request::Parts) -> Admitted {
-    let answered = match judge(shared, parts) {
+    let mut answered = match judge(shared, parts) {
         Ok(None) => return Admitted::Post,
         Ok(Some(response)) => response,
         Err(refusal) => respond::refuse(shared, &refusal),
     };
+    if parts.method == Method::HEAD {
+        // The answer to it ends with its head. Over HTTP/2 nobody but us leaves out the body.
+        *answered.body_mut() = ResponseBody::empty();
+    }
     Admitted::Answered(answered)
 }
 

@@ -14,7 +14,7 @@ use crate::exchange::{AttachedStream, DetachedStream};
 
 /// The body of a response: nothing, one JSON message, or an event stream.
 ///
-/// Dropping an event stream before its end means that the client went away.
+/// Dropping an event stream before its end means that the client went away: the request is cancelled.
 pub struct ResponseBody(Kind);
 
 enum Kind {

@@ -67,7 +67,7 @@ impl StreamableHttpBuilder {
         }
     }
 
-    /// The protocol revisions served. Default: all.
+    /// The protocol revisions served. Default: all five.
     pub fn revisions(mut self, revisions: Revisions) -> Self {
         self.server.revisions = revisions;
         self
@@ -91,7 +91,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Whether results of 2026-07-28 name the server. Default: every one does.
+    /// Whether results of 2026-07-28 name the server. Default: every one does. What the name is comes from
+    /// [`McpHandler::server_info`].
     pub fn server_info(mut self, stamp: ServerInfoStamp) -> Self {
         self.server.stamp = stamp;
         self
@@ -124,6 +125,9 @@ impl StreamableHttpBuilder {
     /// exceptions: pages from `localhost`, `127.0.0.1` and `[::1]` at any port, unless
     /// [`refuse_loopback_origins`](Self::refuse_loopback_origins), and requests without an `Origin`, which no browser
     /// sends across origins.
+    ///
+    /// The service answers the browser's preflight (`OPTIONS`) itself and adds the headers of CORS to every answer. A
+    /// layer in front that wants credentials must let `OPTIONS` through, for it carries none.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
@@ -144,6 +148,9 @@ impl StreamableHttpBuilder {
 
     /// Allows requests to this host, such as `mcp.example.com` (at any port) or `localhost:8080`. Once one is listed,
     /// requests whose `Host` or `:authority` is not get 403. Default: no host is judged.
+    ///
+    /// List what the server is called. Else a page whose own name was made to point here (DNS rebinding) has only its
+    /// `Origin` to be told by.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into());
         self
@@ -152,6 +159,13 @@ impl StreamableHttpBuilder {
     /// Declares which member of `params` the `Mcp-Name` header of an extension's method mirrors (2026-07-28). Default:
     /// as the revision says for `tools/call`, `prompts/get` and `resources/read`, and as the tasks extension says for
     /// `tasks/get`, `tasks/update` and `tasks/cancel`.
+    ///
+    /// ```
+    /// # use mcp_transport::{NameSource, StreamableHttpBuilder};
+    /// # fn f(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
+    /// builder.mirrored_name("com.example/run", NameSource::Name)
+    /// # }
+    /// ```
     pub fn mirrored_name(mut self, method: impl Into<String>, source: NameSource) -> Self {
         self.names.push((method.into(), source));
         self
@@ -173,8 +187,8 @@ impl StreamableHttpBuilder {
     ///
     /// # Errors
     ///
-    /// Where an origin or host cannot be one, a limit holds a value that cannot be, or no revision is served. The
-    /// message names the setting.
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) where an origin or host cannot be one, a limit is
+    /// out of its range, or no revision is served. The message names the setting.
     pub fn build(self) -> Result<StreamableHttpService, Error> {
         self.server.check()?;
         let mut gate = Gate { revisions: self.server.revisions, ..Gate::default() };

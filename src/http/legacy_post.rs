@@ -18,7 +18,7 @@ use crate::exchange::subject::{Batch, Subject};
 use crate::exchange::{self, Attached, Detached, Drive, InitializeParams, Work};
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
-use crate::protocol::envelope::{self, Body, BodyFault, Kind, Message, RequestId};
+use crate::protocol::envelope::{self, Body, BodyFault, Kind, Message};
 use crate::protocol::legacy::{self, Headers};
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -37,6 +37,13 @@ struct Post<'a> {
     session: Option<Arc<SessionState>>,
 }
 
+/// What an `initialize` has come to before it is answered.
+struct Opening {
+    revision: Revision,
+    session: Option<Arc<SessionState>>,
+    ticket: Ticket,
+}
+
 /// Judges a legacy body and sets to work what it asks.
 pub(super) fn post(
     shared: &Arc<Shared>,
@@ -44,28 +51,29 @@ pub(super) fn post(
     body: Body,
     cx: &mut Context<'_>,
 ) -> Result<Posted, Refusal> {
-    let id = match &body {
-        Body::Message(message) if message.kind == Kind::Request => message.id(),
-        _ => None,
-    };
-    judge(shared, parts, body, cx).map_err(|refusal| refusal.with_id(id))
-}
-
-fn judge(shared: &Arc<Shared>, parts: request::Parts, body: Body, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
-    let principal = shared.principal(&parts);
-    let Headers { version, session } = Headers::read(&parts.headers, shared.gate.revisions)?;
-    let session = session.map(|id| shared.sessions.find(id, principal.as_ref())).transpose()?;
-    let post = Post { shared, principal, version, session, parts };
+    let post = Post::read(shared, parts).map_err(|refusal| refusal.with_id(body.request_id()))?;
     match body {
         Body::Message(message) => post.message(message, cx),
         Body::Batch(batch) => post.batch(batch, cx),
     }
 }
 
+impl<'a> Post<'a> {
+    fn read(shared: &'a Arc<Shared>, parts: request::Parts) -> Result<Self, Refusal> {
+        let principal = shared.principal(&parts);
+        let Headers { version, session } = Headers::read(&parts.headers, shared.gate.revisions)?;
+        let session = session.map(|id| shared.sessions.find(id, principal.as_ref())).transpose()?;
+        Ok(Self { shared, principal, version, session, parts })
+    }
+}
+
 impl Post<'_> {
     fn message(self, message: Message, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
         match message.kind {
-            Kind::Request if message.method() == method::INITIALIZE => self.initialize(message),
+            Kind::Request if message.method() == method::INITIALIZE => {
+                let opening = self.open(&message).map_err(|refusal| refusal.with_id(message.id()))?;
+                Ok(self.initialize(message, opening))
+            }
             Kind::Request => self.request(message),
             Kind::Notification => {
                 let revision = self.revision()?;
@@ -86,64 +94,66 @@ impl Post<'_> {
         }
     }
 
+    /// The sender of one of several messages.
     fn caller(&self, revision: Revision) -> Caller {
         Caller {
             revision,
             http: self.parts.clone(),
             principal: self.principal.clone(),
             session: self.session.clone(),
-            form: Form::of(Accepts::of(&self.parts.headers)),
+            form: self.form(),
         }
     }
 
+    /// The sender of the only message.
+    fn into_caller(self, revision: Revision) -> Caller {
+        let form = self.form();
+        Caller { revision, http: self.parts, principal: self.principal, session: self.session, form }
+    }
+
+    fn form(&self) -> Form {
+        Form::of(Accepts::of(&self.parts.headers))
+    }
+
     /// Opens a session, but only for an `initialize` that will be answered with a result.
-    fn initialize(mut self, message: Message) -> Result<Posted, Refusal> {
+    fn open(&self, message: &Message) -> Result<Opening, Refusal> {
         if self.session.is_some() {
-            return Err(Refusal::because(RefusalKind::AlreadyInitialized, "This session has been initialized already"));
+            return Err(Refusal::new(RefusalKind::AlreadyInitialized));
         }
         let ticket = Ticket::take(&self.shared.server)?;
         let params = InitializeParams::read(message.params());
         let asked = params.as_ref().map_or("", |params| params.protocol_version.as_str());
         let revision = legacy::negotiate(asked, self.shared.gate.revisions)
             .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?;
-        if let Some(params) = params.filter(|_| self.shared.policy != Sessions::Off) {
-            let client = client(&params)?;
-            self.session = Some(self.shared.sessions.open(self.principal.clone(), revision, client)?);
-        }
-        let session = self.session.as_ref().and_then(|session| HeaderValue::from_str(session.id()).ok());
-        let call = Arc::new(Call::new(&self.shared.server, message, self.caller(revision)));
+        let session = match params {
+            Some(params) if self.shared.policy != Sessions::Off => {
+                let client = client(&params)?;
+                Some(self.shared.sessions.open(self.principal.clone(), revision, client)?)
+            }
+            _ => None,
+        };
+        Ok(Opening { revision, session, ticket })
+    }
+
+    fn initialize(mut self, message: Message, opening: Opening) -> Posted {
+        let Opening { revision, session, ticket } = opening;
+        let shared = self.shared;
+        let id = session.as_ref().and_then(|session| HeaderValue::from_str(session.id()).ok());
+        self.session = session;
+        let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
         let drive = Drive::start(&call, ticket, exchange::answering);
         let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));
-        Ok(Posted::Exchange { exchange, session })
+        Posted::Exchange { exchange, session: id }
     }
 
     fn request(self, message: Message) -> Result<Posted, Refusal> {
-        let revision = self.revision()?;
-        let ticket = Ticket::take(&self.shared.server)?;
-        let call = Arc::new(Call::new(&self.shared.server, message, self.caller(revision)));
-        let drive = self.start(&call, ticket)?;
-        Ok(self.exchange(Work::one(Subject::One(call), drive)))
-    }
-
-    /// Starts a call, in its session where it has one.
-    fn start(&self, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive, Refusal> {
-        if let Some(session) = &self.session {
-            ticket.hold(Lease::take(session, call, self.most_in_flight(call))?);
-        }
-        Ok(Drive::start(call, ticket, |call| self.shared.parameters.answering(call)))
-    }
-
-    /// A ping shows that the server lives, however busy it is.
-    fn most_in_flight(&self, call: &Call) -> usize {
-        if call.message.method() == method::PING { usize::MAX } else { self.shared.server.limits.in_flight }
-    }
-
-    fn exchange(&self, work: Work) -> Posted {
-        let exchange = match self.session {
-            Some(_) => Exchange::Detached(Detached::new(work)),
-            None => Exchange::Attached(Attached::new(work)),
-        };
-        Posted::Exchange { exchange, session: None }
+        let shared = self.shared;
+        let admitted = self.revision().and_then(|revision| Ok((revision, Ticket::take(&shared.server)?)));
+        let (revision, ticket) = admitted.map_err(|refusal| refusal.with_id(message.id()))?;
+        let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
+        let drive = start(shared, &call, ticket).map_err(|refusal| refusal.with_id(call.message.id()))?;
+        let in_session = call.session.is_some();
+        Ok(exchange(Work::one(Subject::One(call), drive), in_session))
     }
 
     /// A notification of the connection's life is the transport's; any other the handler hears.
@@ -169,7 +179,7 @@ impl Post<'_> {
         struct Params {
             reason: Option<String>,
         }
-        let request = self.session.as_ref().zip(cancelled_id(message));
+        let request = self.session.as_ref().zip(message.cancelled_id());
         if let Some(call) = request.and_then(|(session, id)| session.in_flight().find(&id)) {
             let params = message.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
             call.cancel_requested(params.and_then(|params| params.reason));
@@ -209,9 +219,8 @@ impl Post<'_> {
         if is_quiet {
             return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
         }
-        let form = Form::of(Accepts::of(&self.parts.headers));
-        let batch = Batch { server: Arc::clone(&self.shared.server), form, queue, calls };
-        Ok(self.exchange(Work::batch(Arc::new(batch), drives)))
+        let batch = Batch { server: Arc::clone(&self.shared.server), form: self.form(), queue, calls };
+        Ok(exchange(Work::batch(Arc::new(batch), drives), self.session.is_some()))
     }
 
     /// Batches are part of 2025-03-26 alone: of a session that negotiated it, or of a request that belongs to none and
@@ -248,13 +257,26 @@ impl Post<'_> {
         if call.message.method() == method::INITIALIZE {
             return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
         }
-        self.start(call, Ticket::take(&self.shared.server)?)
+        start(self.shared, call, Ticket::take(&self.shared.server)?)
     }
 }
 
-/// `params.requestId`.
-fn cancelled_id(message: &Message) -> Option<RequestId> {
-    message.request_id()
+/// Starts a call, in its session where it has one.
+fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive, Refusal> {
+    if let Some(session) = &call.session {
+        // A ping shows that the server lives, however busy it is.
+        let is_ping = call.message.method() == method::PING;
+        let most = if is_ping { usize::MAX } else { shared.server.limits.in_flight };
+        ticket.hold(Lease::take(session, call, most)?);
+    }
+    Ok(Drive::start(call, ticket, |call| shared.parameters.answering(call)))
+}
+
+/// What is done in a session is the session's; anything else ends with its exchange.
+fn exchange(work: Work, in_session: bool) -> Posted {
+    let exchange =
+        if in_session { Exchange::Detached(Detached::new(work)) } else { Exchange::Attached(Attached::new(work)) };
+    Posted::Exchange { exchange, session: None }
 }
 
 /// What a session keeps of its client. Copied, so that the body can go.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::parameter_source::judge;
-use crate::exchange::answering;
+use crate::exchange;
 use crate::exchange::call::{Call, Caller, Form};
 use crate::protocol::envelope::{self, Body};
 use crate::protocol::names::{meta, method};
@@ -40,9 +40,10 @@ impl Listing {
     }
 
     fn add(&mut self, page: Page<'_>) {
-        self.time_to_live = page.ttl_ms.filter(|ttl| *ttl > 0).map(Duration::from_millis);
+        // Pages may differ: the list is fresh while all of them are.
+        self.time_to_live = self.time_to_live.into_iter().chain(page.time_to_live()).min();
         for tool in page.tools {
-            let headers = ParameterHeaders::of_schema(tool.input_schema);
+            let headers = tool.input_schema.map(ParameterHeaders::of_schema).unwrap_or_default();
             if headers.is_empty() && headers.faults().is_empty() {
                 self.annotated.remove(&*tool.name);
             } else {
@@ -56,10 +57,9 @@ impl Listing {
         self.time_to_live
     }
 
-    /// The tools whose annotations are malformed.
-    pub(super) fn faulty(&self) -> impl Iterator<Item = (&str, &ParameterHeaders)> {
-        let all = self.annotated.iter().map(|(tool, headers)| (&**tool, &**headers));
-        all.filter(|(_, headers)| !headers.faults().is_empty())
+    /// The tools that have annotations.
+    pub(super) fn annotated(&self) -> impl Iterator<Item = (&str, &ParameterHeaders)> {
+        self.annotated.iter().map(|(tool, headers)| (&**tool, &**headers))
     }
 
     /// Compares a call of a tool with the tool's annotations.
@@ -75,7 +75,9 @@ pub(super) struct Page<'a> {
     #[serde(borrow)]
     tools: Vec<Tool<'a>>,
     next_cursor: Option<String>,
-    ttl_ms: Option<u64>,
+    /// Of whatever type: a bad one does not make the list a bad one.
+    #[serde(borrow)]
+    ttl_ms: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -84,12 +86,22 @@ struct Tool<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow)]
-    input_schema: &'a RawValue,
+    input_schema: Option<&'a RawValue>,
 }
 
 impl<'a> Page<'a> {
     pub(super) fn read(result: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(result).ok()
+    }
+
+    /// For how long it says it may be kept. 0 is as good as silence: it is what a client reads where nothing is said.
+    fn time_to_live(&self) -> Option<Duration> {
+        let milliseconds = serde_json::from_str(self.ttl_ms?.get()).ok().filter(|ttl| *ttl > 0)?;
+        Some(Duration::from_millis(milliseconds))
+    }
+
+    pub(super) fn tools(&self) -> usize {
+        self.tools.len()
     }
 
     /// Whether no page follows.
@@ -100,7 +112,7 @@ impl<'a> Page<'a> {
 
 /// Whether a `tools/list` asked for a page other than the first.
 pub(super) fn has_cursor(call: &Call) -> bool {
-    call.message.members.cursor.is_some()
+    call.message.cursor().is_some_and(|cursor| cursor != b"null")
 }
 
 /// Asks the handler for all its tools, in the caller's name. `None` where it fails, goes in circles or lists too much.
@@ -110,7 +122,7 @@ pub(super) async fn ask(call: &Arc<Call>) -> Option<Listing> {
     let mut seen = Vec::new();
     let mut tools = 0_usize;
     for _ in 0..limits.listing_pages {
-        let reply = answering(&page_call(call, seen.last())?).await.ok()?;
+        let reply = exchange::ask(&page_call(call, seen.last())?).await?;
         let page = Page::read(reply.json())?;
         tools = tools.saturating_add(page.tools.len());
         if tools > limits.listing_tools {

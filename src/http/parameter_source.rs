@@ -7,12 +7,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use futures::FutureExt;
 use tokio::time::Instant;
 
 use super::listing::{self, Listing, Page};
@@ -87,8 +85,9 @@ impl ParameterSources {
             (_, method::TOOLS_LIST) => {
                 let call = Arc::clone(call);
                 Box::pin(async move {
+                    let changes = sources.changes();
                     let reply = answering(&call).await?;
-                    sources.learn(&call, reply.json());
+                    sources.learn(&call, reply.json(), changes);
                     Ok(reply)
                 })
             }
@@ -101,10 +100,13 @@ impl ParameterSources {
         let tool = call.message.name().unwrap_or_default();
         let cx = RequestContext::new(Arc::clone(call));
         match call.server.handler.parameter_headers(&tool, &cx) {
-            ParameterSource::Known(headers) => match judge(&headers, call) {
-                Ok(()) => Check::Passed,
-                Err(refusal) => Check::Failed(refusal),
-            },
+            ParameterSource::Known(headers) => {
+                self.report(call, &tool, &headers);
+                match judge(&headers, call) {
+                    Ok(()) => Check::Passed,
+                    Err(refusal) => Check::Failed(refusal),
+                }
+            }
             ParameterSource::Listing => match self.fresh(call.principal.as_ref()) {
                 Some(kept) if kept.listing.judge(&tool, call).is_ok() => Check::Passed,
                 _ => Check::Unsettled,
@@ -131,23 +133,23 @@ impl ParameterSources {
 
     /// Asks the handler for its tools. `None` where that fails.
     async fn refresh(&self, call: &Arc<Call>) -> Option<Arc<Kept>> {
-        let changes = self.changes.load(Ordering::Relaxed);
-        let listed = AssertUnwindSafe(listing::ask(call)).catch_unwind().await.ok()??;
+        let changes = self.changes();
+        let listed = listing::ask(call).await?;
         Some(self.keep(call, listed, changes))
     }
 
-    /// Learns from a page that was served.
-    fn learn(&self, call: &Call, result: &[u8]) {
-        let Some(page) = Page::read(result) else {
+    /// Learns from a page that was served. `changes` is the count when it was asked for: what has changed since, it may
+    /// not show.
+    fn learn(&self, call: &Call, result: &[u8], changes: u64) {
+        let most = call.server.limits.listing_tools;
+        let Some(page) = Page::read(result).filter(|page| page.tools() <= most) else {
             return;
         };
-        let changes = self.changes.load(Ordering::Relaxed);
         if page.is_whole() && !listing::has_cursor(call) {
             self.keep(call, Listing::of(page), changes);
             return;
         }
-        let known = self.kept().get(&call.principal).cloned();
-        if let Some(known) = known {
+        if let Some(known) = self.fresh(call.principal.as_ref()) {
             let listing = known.listing.with(page);
             let kept = Kept { listing, changes: known.changes, until: known.until };
             self.put(call, kept);
@@ -160,7 +162,9 @@ impl ParameterSources {
     }
 
     fn put(&self, call: &Call, new: Kept) -> Arc<Kept> {
-        self.report(call, &new.listing);
+        for (tool, headers) in new.listing.annotated() {
+            self.report(call, tool, headers);
+        }
         let new = Arc::new(new);
         let mut kept = self.kept();
         if kept.len() >= MOST_PRINCIPALS && !kept.contains_key(&call.principal) {
@@ -172,22 +176,27 @@ impl ParameterSources {
     }
 
     /// Tells the application, once, of annotations that clients will take offence at.
-    fn report(&self, call: &Call, listing: &Listing) {
-        for (tool, headers) in listing.faulty() {
-            let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_news = reported.len() < MOST_REPORTED && reported.insert(tool.into());
-            drop(reported);
-            for fault in headers.faults().iter().filter(|_| is_news) {
-                let misuse = Misuse::BadAnnotation { tool: tool.to_owned(), fault: fault.to_string() };
-                call.server.observer.misuse(&misuse);
-            }
+    fn report(&self, call: &Call, tool: &str, headers: &ParameterHeaders) {
+        if headers.faults().is_empty() {
+            return;
+        }
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = reported.len() < MOST_REPORTED && reported.insert(tool.into());
+        drop(reported);
+        for fault in headers.faults().iter().filter(|_| is_news) {
+            let misuse = Misuse::BadAnnotation { tool: tool.to_owned(), fault: fault.to_string() };
+            call.server.observer.misuse(&misuse);
         }
     }
 
     fn fresh(&self, principal: Option<&Principal>) -> Option<Arc<Kept>> {
         let kept = self.kept().get(&principal.cloned()).cloned()?;
-        let is_fresh = kept.changes == self.changes.load(Ordering::Relaxed) && Instant::now() < kept.until;
+        let is_fresh = kept.changes == self.changes() && Instant::now() < kept.until;
         is_fresh.then_some(kept)
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<Option<Principal>, Arc<Kept>>> {

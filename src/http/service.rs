@@ -38,6 +38,8 @@ use crate::transport::{Counts, DrainReport, Transport};
 /// [`allow_origin`](StreamableHttpBuilder::allow_origin)), all revisions are served, and [`Limits`](crate::Limits) hold
 /// at their defaults.
 ///
+/// # Examples
+///
 /// ```no_run
 /// # use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
 /// # struct Hello;
@@ -55,7 +57,16 @@ use crate::transport::{Counts, DrainReport, Transport};
 /// # }
 /// ```
 ///
-/// A request that waits for anything, and an event stream, need a tokio runtime with its time driver.
+/// # Mounting
+///
+/// - It can be made outside a runtime. A request that waits for anything, and an event stream, need a tokio runtime
+///   with its time driver.
+/// - Set `TCP_NODELAY` on the sockets, or small answers wait for the peer's acknowledgement.
+/// - The limit of a body is [`Limits::body_bytes`](crate::Limits::body_bytes); axum's own does not apply here. Layers
+///   that time out or compress responses must leave `text/event-stream` alone.
+/// - To shut down, [drain](Transport::drain) it first, and then let the server close its connections: with axum, await
+///   the drain in the future that `with_graceful_shutdown` is given. A server that is told to stop without it waits for
+///   every open stream.
 #[derive(Clone)]
 pub struct StreamableHttpService {
     shared: Arc<Shared>,
@@ -101,7 +112,7 @@ impl Shared {
 }
 
 impl StreamableHttpService {
-    /// Serves a handler with the default configuration.
+    /// Serves a handler with the default configuration, which cannot fail to build.
     pub fn new(handler: impl McpHandler) -> Self {
         StreamableHttpBuilder::new(handler).assemble()
     }
@@ -115,10 +126,9 @@ impl StreamableHttpService {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Answers one request.
+    /// Answers one HTTP request, as the tower service does, for frameworks that do not speak tower.
     ///
-    /// As the service does, but without asking that the body is `Send`: for single-threaded frameworks. The future is
-    /// `Send` where the body is.
+    /// The body need not be `Send`; the future is where the body is. What fails is answered, so there is no error.
     ///
     /// # Cancel safety
     ///

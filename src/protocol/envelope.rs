@@ -31,6 +31,17 @@ pub(crate) enum Body {
     Batch(Batch),
 }
 
+impl Body {
+    /// The id that a refusal of the body carries: a request's. That of a response is one of ours, and an error with it
+    /// would answer a request nobody made.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        match self {
+            Self::Message(message) if message.kind == Kind::Request => message.id(),
+            Self::Message(_) | Self::Batch(_) => None,
+        }
+    }
+}
+
 /// One well-formed JSON-RPC message.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
@@ -77,7 +88,7 @@ impl Message {
         if self.params().is_some_and(|params| !params.starts_with(b"{")) {
             return Err(BodyFaultKind::Params);
         }
-        if self.kind == Kind::Request && self.id().is_none() {
+        if self.kind == Kind::Request && !self.has_id() {
             return Err(BodyFaultKind::Id);
         }
         Ok(())
@@ -85,9 +96,9 @@ impl Message {
 
     fn judge_response(&self) -> Result<(), BodyFaultKind> {
         match (self.members.result.is_some(), self.members.error.is_some()) {
-            (true, false) if self.id().is_some() => Ok(()),
+            (true, false) if self.has_id() => Ok(()),
             // an error may answer a message whose id its author could not read
-            (false, true) if matches!(self.raw_id(), None | Some(b"null")) || self.id().is_some() => Ok(()),
+            (false, true) if matches!(self.raw_id(), None | Some(b"null")) || self.has_id() => Ok(()),
             (true, true) | (false, false) => Err(BodyFaultKind::Response),
             (true, false) | (false, true) => Err(BodyFaultKind::Id),
         }
@@ -95,8 +106,12 @@ impl Message {
 
     /// The id, where there is one, it is legal and it is not doubled.
     pub(crate) fn id(&self) -> Option<RequestId> {
-        let legal = self.raw_id().is_some_and(is_legal_id) && self.members.duplicate != Some(Duplicate::Id);
-        legal.then(|| RequestId(self.bytes.slice(self.members.id.range())))
+        self.has_id().then(|| RequestId(self.bytes.slice(self.members.id.range())))
+    }
+
+    /// Whether there is an [`id`](Self::id), without sharing the bytes: the first to do so may have to allocate.
+    fn has_id(&self) -> bool {
+        self.raw_id().is_some_and(is_legal_id) && self.members.duplicate != Some(Duplicate::Id)
     }
 
     /// The text of the `id` member, whatever it is.
@@ -139,9 +154,14 @@ impl Message {
     }
 
     /// `params.requestId`: the request that a cancellation speaks of.
-    pub(crate) fn request_id(&self) -> Option<RequestId> {
+    pub(crate) fn cancelled_id(&self) -> Option<RequestId> {
         let id = self.members.request_id;
         self.raw(id).filter(|text| is_legal_id(text)).map(|_| RequestId(self.bytes.slice(id.range())))
+    }
+
+    /// The text of `params.cursor`, of whatever type.
+    pub(crate) fn cursor(&self) -> Option<&[u8]> {
+        self.raw(self.members.cursor)
     }
 
     /// The text of `params.inputResponses`, of whatever type.
@@ -223,16 +243,11 @@ pub(crate) struct Batch {
 
 impl Batch {
     fn new(bytes: &Bytes, elements: &scan::Elements) -> Self {
-        let claims = |element: &Element| element.members.is_some_and(|members| members.version.is_some());
         let judge = |element: &Element| match element.members {
             Some(members) => Message::judge(bytes.slice(element.span.range()), members),
             None => Err(BodyFault::unread(BodyFaultKind::NotAnObject)),
         };
-        Self {
-            claims_modern: elements.kept.iter().any(claims),
-            elements: elements.kept.iter().map(judge).collect(),
-            len: elements.len(),
-        }
+        Self { claims_modern: elements.claim, elements: elements.kept.iter().map(judge).collect(), len: elements.len() }
     }
 
     /// Whether the array has no elements, kept or not.
@@ -240,7 +255,7 @@ impl Batch {
         self.len == 0
     }
 
-    /// Whether any of the kept elements, well formed or not, claims a protocol version.
+    /// Whether any of the elements, kept or not, well formed or not, claims a protocol version.
     pub(crate) fn claims_modern(&self) -> bool {
         self.claims_modern
     }

@@ -65,7 +65,6 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
         Body::Message(message) => Some(message),
         Body::Batch(_) => None,
     };
-    let id = message.filter(|message| message.kind == Kind::Request).and_then(Message::id);
     let refusal = match (message, mirror::single(headers, &header::PROTOCOL_VERSION)) {
         (Some(message), _) if message.kind == Kind::Request && message.method() == method::INITIALIZE => {
             Refusal::unsupported(served, Era::Modern, &initialize_version(message).unwrap_or_default())
@@ -74,7 +73,7 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
         (_, Mirrored::Value(version)) => Refusal::unsupported(served, Era::Modern, version),
         (_, Mirrored::Twice | Mirrored::Bytes) => Refusal::unsupported(served, Era::Modern, ""),
     };
-    refusal.with_id(id)
+    refusal.with_id(body.request_id())
 }
 
 /// The revision `initialize` is answered with: the one asked for if it is served, else the newest legacy one. An

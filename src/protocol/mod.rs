@@ -21,6 +21,6 @@ pub(crate) mod parameter_headers;
 pub(crate) mod refusal;
 pub(crate) mod revision;
 pub(crate) mod scan;
-mod sentinel;
+pub(crate) mod sentinel;
 pub(crate) mod sse;
 pub(crate) mod status;

@@ -38,26 +38,30 @@ pub(crate) fn judge(
     served: Revisions,
     name_source: impl Fn(&str) -> NameSource,
 ) -> Result<Admitted, Refusal> {
-    let message = match body {
-        Body::Message(message) => message,
-        Body::Batch(_) if served.serves(Era::Modern) => {
-            return Err(Refusal::new(RefusalKind::BatchNotAllowed));
-        }
-        Body::Batch(_) => return Err(Refusal::new(RefusalKind::EraNotServed)),
+    let judged = judge_body(headers, &body, served, name_source);
+    let revision = judged.map_err(|refusal| refusal.with_id(body.request_id()))?;
+    match body {
+        Body::Message(message) => Ok(Admitted { revision, message }),
+        Body::Batch(_) => Err(Refusal::new(RefusalKind::BatchNotAllowed)),
+    }
+}
+
+fn judge_body(
+    headers: &HeaderMap,
+    body: &Body,
+    served: Revisions,
+    name_source: impl Fn(&str) -> NameSource,
+) -> Result<Revision, Refusal> {
+    if !served.serves(Era::Modern) {
+        return Err(Refusal::new(RefusalKind::EraNotServed));
+    }
+    let Body::Message(message) = body else {
+        return Err(Refusal::new(RefusalKind::BatchNotAllowed));
     };
-    let revision = if !served.serves(Era::Modern) {
-        Err(Refusal::new(RefusalKind::EraNotServed))
-    } else {
-        match message.kind {
-            // The id of a response is one of ours: an error that carried it would answer a request nobody made.
-            Kind::Response => return Err(Refusal::new(RefusalKind::UnexpectedResponse)),
-            Kind::Notification => notification(headers, &message, served),
-            Kind::Request => request(headers, &message, served, name_source),
-        }
-    };
-    match revision {
-        Ok(revision) => Ok(Admitted { revision, message }),
-        Err(refusal) => Err(refusal.with_id(message.id())),
+    match message.kind {
+        Kind::Response => Err(Refusal::new(RefusalKind::UnexpectedResponse)),
+        Kind::Notification => notification(headers, message, served),
+        Kind::Request => request(headers, message, served, name_source),
     }
 }
 

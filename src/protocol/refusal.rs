@@ -184,8 +184,8 @@ impl RefusalKind {
 
 /// An answer the transport gave before a handler ran.
 ///
-/// An [`Observer`](crate::Observer) hears of each. The message is what the peer reads: it names the header or member
-/// that has to change, and never repeats what the peer sent.
+/// An [`Observer`](crate::Observer) hears of each. The message is what the client reads: it names the header or member
+/// that has to change, and never repeats what the client sent.
 #[derive(Debug)]
 pub struct Refusal {
     kind: RefusalKind,
@@ -231,7 +231,7 @@ impl Refusal {
         self.kind
     }
 
-    /// Returns what the peer is told.
+    /// Returns what the client is told.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -133,6 +133,8 @@ pub(crate) enum Duplicate {
 pub(crate) struct Elements {
     /// The first ones, as many as [`Caps::elements`] allows.
     pub(crate) kept: Vec<Element>,
+    /// Whether any element, kept or not, claims a protocol version.
+    pub(crate) claim: bool,
     len: usize,
 }
 
@@ -213,11 +215,10 @@ impl Scanner<'_> {
         }
         loop {
             self.white_space();
+            let element = self.element()?;
+            elements.claim |= element.members.is_some_and(|members| members.version.is_some());
             if elements.kept.len() < cap {
-                let element = self.element()?;
                 elements.kept.push(element);
-            } else {
-                self.value()?;
             }
             elements.len += 1;
             self.white_space();

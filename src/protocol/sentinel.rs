@@ -30,6 +30,14 @@ pub(crate) fn decode(value: &[u8]) -> Result<Cow<'_, str>, SentinelFault> {
     String::from_utf8(decoded).map(Cow::Owned).map_err(|_| SentinelFault::Encoding)
 }
 
+/// Returns the value that stands for a text: the text itself, or Base64 where a header cannot hold it as it is or
+/// [`decode`] would read something else.
+#[cfg(feature = "testing")]
+pub(crate) fn encode(text: &str) -> Cow<'_, str> {
+    let is_literal = decode(text.as_bytes()).is_ok_and(|read| matches!(read, Cow::Borrowed(read) if read == text));
+    if is_literal { Cow::Borrowed(text) } else { Cow::Owned(format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text))) }
+}
+
 /// Returns a header value less the white space around it, if it is visible ASCII, space and tab throughout.
 pub(crate) fn plain(value: &[u8]) -> Option<&str> {
     let allowed = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t');
@@ -88,6 +96,25 @@ mod tests {
         assert_eq!(text(" \t us west1\t "), "us west1");
         assert_eq!(text("\t=?base64?SGVsbG8=?= "), "Hello");
         assert_eq!(text(" \t"), "");
+    }
+
+    #[test]
+    #[cfg(feature = "testing")]
+    fn what_is_encoded_decodes_to_itself() {
+        for (plain, encoded) in [
+            ("us-west1", "us-west1"),
+            ("", ""),
+            ("a\tb ~", "a\tb ~"),
+            ("=?base64?=", "=?base64?="),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("=?base64??=", "=?base64?PT9iYXNlNjQ/Pz0=?="),
+        ] {
+            assert_eq!(encode(plain), encoded);
+            assert_eq!(text(encoded), plain);
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ const EVENT_END: &[u8] = b"\n\n";
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// Room for a small message, so that writing one takes one allocation.
-pub(crate) const SMALL: usize = 256;
+pub(crate) const SMALL: usize = 512;
 
 /// One finished JSON-RPC message.
 #[derive(Clone, Debug)]

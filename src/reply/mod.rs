@@ -22,6 +22,17 @@ use crate::protocol::sse::{self, Frame, RESULT_HEAD};
 /// The value is serialised at once, so a reply borrows nothing. It is written in the shape of the newest revision;
 /// what 2026-07-28 asks of every result (`resultType`, the server's identity, cache hints) is added by the transport
 /// where the handler has not set it.
+///
+/// The cache hints belong to lists and `resources/read`: `ttlMs`, in milliseconds, and `cacheScope`, `"public"` or
+/// `"private"`. The transport adds 0 and `"private"`, so a handler whose lists may be kept says so:
+///
+/// ```
+/// use mcp_transport::Reply;
+/// use serde_json::json;
+///
+/// let reply = Reply::of(&json!({ "tools": [], "ttlMs": 300_000, "cacheScope": "public" }))?;
+/// # Ok::<(), mcp_transport::McpError>(())
+/// ```
 pub struct Reply {
     /// [`RESULT_HEAD`] and the result.
     buf: Vec<u8>,

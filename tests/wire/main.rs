@@ -4,9 +4,15 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+mod cors;
+mod era;
 mod harness;
+mod http;
 mod ladder;
 mod ledger;
+mod modern;
+mod origin;
+mod sessionless;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -20,5 +26,11 @@ fn main() -> ExitCode {
     let mut wire = Wire::default();
     support::check::register(&mut wire);
     ladder::register(&mut wire);
+    http::register(&mut wire);
+    era::register(&mut wire);
+    sessionless::register(&mut wire);
+    origin::register(&mut wire);
+    cors::register(&mut wire);
+    modern::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

@@ -325,6 +325,7 @@ fn a_claim_in_any_element_is_seen() {
         (format!(r#"[{{{claim}}}]"#), true),
         (format!(r#"[1,{{"jsonrpc":"2.0","method":"m"}},{{"jsonrpc":"2.0","method":"m",{claim}}}]"#), true),
         (format!(r#"[[{{{claim}}}]]"#), false),
+        (format!(r#"[{}{{{claim}}}]"#, "0,".repeat(CAPS.elements)), true),
     ];
     for (text, claims) in cases {
         assert_eq!(batch(&text).claims_modern(), claims, "{text}");

@@ -21,6 +21,8 @@ pub struct Fault {
     pub status: StatusCode,
     pub code: i64,
     pub id: Id,
+    /// The `Allow` lines of the answer.
+    pub allow: &'static [&'static str],
     pub applies: fn(Revision) -> bool,
 }
 
@@ -78,13 +80,20 @@ const fn fault(
     breaks: fn(&mut Call),
     (status, code, id): (StatusCode, i64, Id),
 ) -> Fault {
-    Fault { rung, name, parts, breaks, status, code, id, applies: |_| true }
+    let allow: &[_] = if status.as_u16() == 405 { &["POST, GET, DELETE"] } else { &[] };
+    Fault { rung, name, parts, breaks, status, code, id, allow, applies: |_| true }
 }
 
 impl Fault {
     /// The same for some revisions only.
     const fn only(mut self, applies: fn(Revision) -> bool) -> Self {
         self.applies = applies;
+        self
+    }
+
+    /// The same with an answer that allows POST alone.
+    const fn allowing_post(mut self) -> Self {
+        self.allow = &["POST"];
         self
     }
 }
@@ -118,6 +127,7 @@ pub const SHARED: &[Fault] = &[
     fault(1, "host", part::HOST, |call| call.put(HOST.as_str(), "evil.test"), FORBIDDEN),
     fault(2, "put", part::VERB, |call| call.method = Method::PUT, NOT_ALLOWED),
     fault(2, "patch", part::VERB, |call| call.method = Method::PATCH, NOT_ALLOWED),
+    fault(2, "post-in-small", part::VERB, |call| call.method = extension("post"), NOT_ALLOWED),
     fault(3, "content-type-missing", part::CONTENT_TYPE, |call| call.take(CONTENT_TYPE.as_str()), UNSUPPORTED_MEDIA),
     fault(
         3,
@@ -285,6 +295,31 @@ pub const LEGACY: &[Fault] = &[
     ),
 ];
 
+/// The first thing judged on a GET and a DELETE, up to 2025-11-25: that they do not speak 2026-07-28.
+pub const NOT_MODERN: &[Fault] = &[
+    fault(8, "modern", part::VERSION, |call| call.put(PROTOCOL_VERSION, "2026-07-28"), NOT_ALLOWED).allowing_post(),
+    fault(8, "modern-unknown", part::VERSION, |call| call.put(PROTOCOL_VERSION, "2099-01-01"), NOT_ALLOWED)
+        .allowing_post(),
+    fault(
+        8,
+        "modern-beside-legacy",
+        part::VERSION,
+        |call| {
+            call.put(PROTOCOL_VERSION, "2025-11-25");
+            call.add(PROTOCOL_VERSION, "2026-07-28");
+        },
+        NOT_ALLOWED,
+    )
+    .allowing_post(),
+];
+
+/// What is judged on a GET next, before its headers.
+pub const STREAM: &[Fault] = &[
+    fault(8, "accept-json", part::ACCEPT, |call| call.put(ACCEPT.as_str(), "application/json"), NOT_ACCEPTABLE),
+    fault(8, "accept-html", part::ACCEPT, |call| call.put(ACCEPT.as_str(), "text/html"), NOT_ACCEPTABLE),
+    fault(8, "accept-q0", part::ACCEPT, |call| call.put(ACCEPT.as_str(), "*/*, text/event-stream;q=0"), NOT_ACCEPTABLE),
+];
+
 fn twice(call: &mut Call, name: &str, value: &str) {
     call.put(name, value);
     call.add(name, value);
@@ -299,6 +334,10 @@ fn speak(call: &mut Call, version: &str) {
 fn initialize_without_claim(call: &mut Call) {
     call.set("/method", "initialize");
     call.remove(&meta(CLAIM));
+}
+
+fn extension(method: &str) -> Method {
+    Method::from_bytes(method.as_bytes()).expect("a method")
 }
 
 fn nested(levels: usize) -> Value {

@@ -4,5 +4,6 @@ pub mod check;
 pub mod client;
 pub mod handler;
 pub mod request;
+pub mod seen;
 pub mod server;
 pub mod sse;

@@ -1,12 +1,10 @@
 //! Right requests of every revision, made to be broken in exactly one place.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::Full;
-use mcp_transport::{Era, Revision};
+use mcp_transport::{Era, Revision, testing};
 use serde_json::{Value, json};
 
 pub const MCP_METHOD: &str = "mcp-method";
@@ -20,7 +18,7 @@ pub const CLAIM: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// The id of every request made here.
+/// The id of every request that [`testing::request`] writes.
 pub const ID: u64 = 1;
 
 /// An HTTP request that is still being written.
@@ -38,50 +36,33 @@ pub struct Call {
 type Edit = Box<dyn FnOnce(Vec<u8>) -> Vec<u8> + Send>;
 
 impl Call {
+    /// The right request of `revision`, outside any session. `params` may be `Null`.
+    pub fn of(revision: Revision, method: &str, params: Value) -> Self {
+        let (head, body) = testing::request(revision, method, params).into_parts();
+        let body = serde_json::from_slice(&body).expect("a message");
+        let mut call = Self { headers: head.headers, path: head.uri.to_string(), body, ..Self::bare(head.method) };
+        if revision.era() == Era::Modern {
+            call.set(&meta(CLIENT_INFO), json!({"name": "wire", "version": "1"}));
+        }
+        call
+    }
+
     /// A request of 2026-07-28, with everything that revision wants.
     pub fn modern(method: &str, params: Value) -> Self {
-        Self::modern_as(Revision::V2026_07_28.as_str(), method, params)
+        Self::of(Revision::V2026_07_28, method, params)
     }
 
     /// A request in the form of 2026-07-28 that names any version, in header and claim.
-    pub fn modern_as(version: &str, method: &str, mut params: Value) -> Self {
-        let mut call = Self::post(json!({"jsonrpc": "2.0", "id": ID, "method": method}));
-        call = call.header(PROTOCOL_VERSION, version).header(MCP_METHOD, method);
-        let source = match method {
-            "tools/call" | "prompts/get" => params.get("name"),
-            "resources/read" => params.get("uri"),
-            _ => None,
-        };
-        if let Some(name) = source.and_then(Value::as_str) {
-            call = call.header(MCP_NAME, mirrored(name));
-        }
-        params["_meta"][CLAIM] = version.into();
-        params["_meta"][CLIENT_INFO] = json!({"name": "wire", "version": "1"});
-        if params["_meta"][CAPABILITIES].is_null() {
-            params["_meta"][CAPABILITIES] = json!({});
-        }
-        call.body["params"] = params;
+    pub fn modern_as(version: &str, method: &str, params: Value) -> Self {
+        let mut call = Self::modern(method, params).header(PROTOCOL_VERSION, version);
+        call.set(&meta(CLAIM), version);
         call
     }
 
     /// A request outside any session, as a client of a revision up to 2025-11-25 sends it. `params` may be `Null`.
     pub fn legacy(revision: Revision, method: &str, params: Value) -> Self {
-        let mut call = Self::post(json!({"jsonrpc": "2.0", "id": ID, "method": method}));
-        if revision >= Revision::V2025_06_18 {
-            call = call.header(PROTOCOL_VERSION, revision.as_str());
-        }
-        if !params.is_null() {
-            call.body["params"] = params;
-        }
-        call
-    }
-
-    /// The right request of whichever era `revision` belongs to.
-    pub fn of(revision: Revision, method: &str, params: Value) -> Self {
-        match revision.era() {
-            Era::Modern => Self::modern(method, params),
-            Era::Legacy => Self::legacy(revision, method, params),
-        }
+        assert_eq!(revision.era(), Era::Legacy);
+        Self::of(revision, method, params)
     }
 
     /// A POST of any JSON, without a word about versions.
@@ -235,13 +216,7 @@ pub fn meta(key: &str) -> String {
 
 /// A value as a mirrored header carries it: as it is where that is safe, else in the base64 form.
 pub fn mirrored(value: &str) -> String {
-    let visible = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    let sentinel = value.starts_with("=?base64?") && value.ends_with("?=");
-    if visible && !sentinel && value.trim() == value {
-        value.to_owned()
-    } else {
-        format!("=?base64?{}?=", STANDARD.encode(value))
-    }
+    testing::mirrored(value).to_str().expect("visible ASCII").to_owned()
 }
 
 fn header_name(name: &str) -> HeaderName {

@@ -1,0 +1,120 @@
+"""Walks the client of the Python SDK through the steps that ../run lists: walk.py URL MODE"""
+
+import logging
+import sys
+import time
+
+import anyio
+from mcp import Client
+
+# Time enough for a call to reach its handler.
+UNDER_WAY = 0.5
+
+
+def connect(url, mode, log):
+    async def on_log(message):
+        log.append(message)
+
+    # Without the level a modern server sends no log; legacy servers never hear of it.
+    return Client(url, mode=mode, logging_callback=on_log, log_level="info")
+
+
+async def call(client, name, arguments, **options):
+    result = await client.call_tool(name, arguments, **options)
+    return result.content[0].text
+
+
+async def list_tools(client):
+    tools = (await client.list_tools()).tools
+    expect("the tools", [tool.name for tool in tools], ["echo", "count", "sleep", "cancellations"])
+
+
+async def echo(client, text):
+    expect("the echo", await call(client, "echo", {"text": text}), text)
+
+
+async def count(client, log):
+    heard = []
+
+    async def on_progress(progress, total, message):
+        heard.append(progress)
+
+    answer = await call(client, "count", {"to": 5, "interval_ms": 20}, progress_callback=on_progress)
+    expect("the answer", answer, "counted to 5")
+    expect("the progress", heard, [1, 2, 3, 4, 5])
+    expect("the log", len(log), 5)
+
+
+async def cancel(client):
+    before = await cancellations(client)
+    with anyio.move_on_after(UNDER_WAY) as scope:
+        await call(client, "sleep", {"ms": 60_000})
+    expect("given up", scope.cancelled_caught, True)
+    await stopped(client, before)
+
+
+async def second(client, other):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(echo, client, "one")
+        tasks.start_soon(echo, other, "another")
+
+
+async def sleep_for_ever(client):
+    try:
+        await call(client, "sleep", {"ms": 60_000})
+    except Exception:
+        return
+    raise AssertionError("the call was answered")
+
+
+async def cancellations(client):
+    return int(await call(client, "cancellations", {}))
+
+
+async def stopped(client, before):
+    deadline = time.monotonic() + 3
+    while await cancellations(client) == before:
+        if time.monotonic() > deadline:
+            raise AssertionError("the handler is still running")
+        await anyio.sleep(0.05)
+
+
+def expect(what, found, expected):
+    if found != expected:
+        raise AssertionError(f"{what}: {found!r}")
+
+
+async def step(name, work):
+    """Prints how a step went."""
+    try:
+        print(name, "ok", await work or "", flush=True)
+    except Exception as error:
+        print(name, "failed", repr(error).replace("\n", " "), flush=True)
+
+
+async def walk(url, mode):
+    async def version(client):
+        return client.protocol_version
+
+    log = []
+    client = connect(url, mode, log)
+    await client.__aenter__()
+    await step("connect", version(client))
+    await step("list", list_tools(client))
+    await step("echo", echo(client, 'Grüße, "world"\n'))
+    await step("count", count(client, log))
+    await step("cancel", cancel(client))
+    # The second connection closes in the middle of a call.
+    async with anyio.create_task_group() as tasks:
+        async with connect(url, mode, []) as other:
+            await step("second", second(client, other))
+            before = await cancellations(client)
+            tasks.start_soon(sleep_for_ever, other)
+            await anyio.sleep(UNDER_WAY)
+    await step("hang-up", stopped(client, before))
+    await step("close", client.__aexit__(None, None, None))
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING)
+    anyio.run(walk, *sys.argv[1:])

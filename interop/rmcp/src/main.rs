@@ -1,0 +1,171 @@
+//! Walks rmcp's client through the steps that ../../run lists: `walk-rmcp URL discover|auto|initialize`.
+
+// Logging is deprecated since 2026-07-28, and served all the same.
+#![allow(deprecated)]
+
+use std::error::Error;
+use std::future::Future;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientRequest, LoggingLevel, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ProtocolVersion, Request, RequestMetaObject,
+};
+use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
+use serde_json::{Value, json};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Keeps what the server says on the way to an answer.
+#[derive(Default)]
+struct Listener {
+    progress: Mutex<Vec<f64>>,
+    log: Mutex<Vec<Value>>,
+}
+
+impl ClientHandler for Listener {
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.lock().unwrap().push(params.progress);
+    }
+
+    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        self.log.lock().unwrap().push(params.data);
+    }
+}
+
+type Client = RunningService<RoleClient, Listener>;
+
+async fn connect(url: &str, mode: &str) -> Result<Client> {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let lifecycle = match mode {
+        "discover" => ClientLifecycleMode::Discover { preferred_versions },
+        "auto" => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+        "initialize" => ClientLifecycleMode::Initialize,
+        _ => return Err(format!("no such mode: {mode}").into()),
+    };
+    let transport = StreamableHttpClientTransport::from_uri(url);
+    Ok(Listener::default().serve_with_lifecycle(transport, lifecycle).await?)
+}
+
+fn tool_call(name: &'static str, arguments: Value) -> CallToolRequestParams {
+    let mut params =
+        CallToolRequestParams::new(name).with_arguments(arguments.as_object().cloned().unwrap_or_default());
+    let mut meta = RequestMetaObject::new();
+    meta.set_log_level(LoggingLevel::Info);
+    params.meta = Some(meta);
+    params
+}
+
+async fn call(peer: &Peer<RoleClient>, name: &'static str, arguments: Value) -> Result<String> {
+    let result: CallToolResult = peer.call_tool(tool_call(name, arguments)).await?;
+    let text = result.content.first().and_then(|content| content.as_text()).ok_or("no text")?;
+    Ok(text.text.clone())
+}
+
+async fn list(client: &Client) -> Result<String> {
+    let tools = client.list_all_tools().await?;
+    let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    expect("the tools", names, vec!["echo", "count", "sleep", "cancellations"])
+}
+
+async fn echo(client: &Client, text: &str) -> Result<String> {
+    expect("the echo", call(client, "echo", json!({ "text": text })).await?, text.to_owned())
+}
+
+async fn count(client: &Client) -> Result<String> {
+    let answer = call(client, "count", json!({ "to": 5, "interval_ms": 20 })).await?;
+    expect("the answer", answer, "counted to 5".to_owned())?;
+    expect("the progress", client.service().progress.lock().unwrap().clone(), vec![1.0, 2.0, 3.0, 4.0, 5.0])?;
+    expect("the log", client.service().log.lock().unwrap().len(), 5)
+}
+
+async fn cancel(client: &Client) -> Result<String> {
+    let before = cancellations(client).await?;
+    let request = ClientRequest::CallToolRequest(Request::new(tool_call("sleep", json!({ "ms": 60_000 }))));
+    let running = client.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+    tokio::time::sleep(UNDER_WAY).await;
+    running.cancel(Some("enough slept".to_owned())).await?;
+    stopped(client, before).await
+}
+
+async fn second(client: &Client, other: &Client) -> Result<String> {
+    tokio::try_join!(echo(client, "one"), echo(other, "another")).map(|_| String::new())
+}
+
+/// Closes the second connection in the middle of a call.
+async fn hang_up(client: &Client, other: Client) -> Result<String> {
+    let before = cancellations(client).await?;
+    let peer = other.peer().clone();
+    let sleeping = tokio::spawn(async move { call(&peer, "sleep", json!({ "ms": 60_000 })).await });
+    tokio::time::sleep(UNDER_WAY).await;
+    other.cancel().await?;
+    if sleeping.await?.is_ok() {
+        return Err("the call was answered".into());
+    }
+    stopped(client, before).await
+}
+
+/// Time enough for a call to reach its handler.
+const UNDER_WAY: Duration = Duration::from_millis(500);
+
+async fn cancellations(client: &Client) -> Result<u64> {
+    Ok(call(client, "cancellations", json!({})).await?.parse()?)
+}
+
+async fn stopped(client: &Client, before: u64) -> Result<String> {
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while cancellations(client).await? == before {
+        if Instant::now() > deadline {
+            return Err("the handler is still running".into());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(String::new())
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<String> {
+    if found == expected { Ok(String::new()) } else { Err(format!("{what}: {found:?}").into()) }
+}
+
+/// Prints how a step went.
+async fn step(name: &str, work: impl Future<Output = Result<String>>) -> bool {
+    let result = work.await;
+    match &result {
+        Ok(note) => println!("{name} ok {note}"),
+        Err(error) => println!("{name} failed {error}"),
+    }
+    result.is_ok()
+}
+
+async fn walk(url: &str, mode: &str) -> Result<()> {
+    let client = connect(url, mode).await?;
+    let version = client.peer_info().ok_or("no version")?.protocol_version.to_string();
+    step("connect", async { Ok(version) }).await;
+    step("list", list(&client)).await;
+    step("echo", echo(&client, "Grüße, \"world\"\n")).await;
+    step("count", count(&client)).await;
+    step("cancel", cancel(&client)).await;
+    let other = connect(url, mode).await?;
+    step("second", second(&client, &other)).await;
+    step("hang-up", hang_up(&client, other)).await;
+    step("close", async { client.cancel().await.map(|_| String::new()).map_err(Into::into) }).await;
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(std::io::stderr)
+        .init();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, mode] = &arguments[..] else {
+        return Err("usage: walk-rmcp URL discover|auto|initialize".into());
+    };
+    walk(url, mode).await
+}

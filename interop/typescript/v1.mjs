@@ -1,0 +1,19 @@
+// @modelcontextprotocol/sdk, as walk.mjs needs it.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+
+export async function connect(url, mode, log) {
+  const client = new Client({ name: 'walk', version: '0.0.0' });
+  // That the caller has given up is reported as an error too.
+  client.onerror = error => error.name === 'AbortError' || console.error(`onerror: ${error}`);
+  client.setNotificationHandler(LoggingMessageNotificationSchema, log);
+  const transport = new StreamableHTTPClientTransport(new URL(url));
+  await client.connect(transport);
+  return {
+    version: transport.protocolVersion,
+    listTools: () => client.listTools(),
+    callTool: (params, options) => client.callTool(params, undefined, options),
+    close: () => client.close(),
+  };
+}

@@ -1,0 +1,226 @@
+//! Every example, started as a process of its own, answers clients of both eras over HTTP/1.1 and HTTP/2.
+//!
+//! `cargo test` builds the examples before it runs this. `cargo test --test examples` alone does not, and meets those
+//! of the last build.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderName, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+/// One test for each example: a request, and what its answer holds.
+macro_rules! examples {
+    ($($example:ident: $method:literal $params:tt => $answer:literal;)*) => {$(
+        #[tokio::test]
+        async fn $example() {
+            let example = Example::start(stringify!($example));
+            for wire in [Wire::H1, Wire::H2] {
+                for request in [legacy($method, json!($params)), modern($method, json!($params))] {
+                    let (status, answer) = example.send(wire, request).await;
+                    assert!(status == StatusCode::OK && answer.contains($answer), "{wire:?}: {status} {answer}");
+                }
+            }
+        }
+    )*};
+}
+
+examples! {
+    axum: "tools/call" {"name": "add_note", "arguments": {"text": "buy milk"}} => r#""text":"Noted.""#;
+    echo: "tools/call" {"name": "echo", "arguments": {"text": "one two"}} => r#""text":"one two""#;
+    hyper: "resources/read" {"uri": "greeting:///world"} => r#""text":"Hello, world!""#;
+    streaming: "tools/call" {"name": "count", "arguments": {"to": 2, "interval_ms": 1}} => r#""text":"counted to 2""#;
+}
+
+/// What the README tells its readers to type, and what it says they will see.
+#[tokio::test]
+async fn readme() {
+    let echo = Example::start("echo");
+    let blocks =
+        include_str!("../README.md").split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+    let (mut commands, mut answers) = (Vec::new(), Vec::new());
+    for (language, text) in blocks {
+        match language {
+            "sh" if text.starts_with("curl ") => commands.push(text),
+            "json" => answers.push(text.trim_end()),
+            _ => {}
+        }
+    }
+    assert_eq!((commands.len(), answers.len()), (2, 2), "one command and its answer for each era");
+    for (command, answer) in commands.into_iter().zip(answers) {
+        let (status, body) = echo.send(Wire::H1, request_of(command)).await;
+        assert_eq!((status, body.as_str()), (StatusCode::OK, answer), "{command}");
+    }
+}
+
+/// Reads a curl command in which every value is quoted: option, value, option, value …
+fn request_of(command: &str) -> Request<Full<Bytes>> {
+    let (mut request, mut body) = (Request::post("/"), String::new());
+    let words: Vec<_> = command.split('\'').map(str::trim).collect();
+    for pair in words.chunks_exact(2) {
+        match pair[0].rsplit(' ').next() {
+            Some("curl") => request = request.uri(pair[1].parse::<Uri>().unwrap().path()),
+            Some("-H") => {
+                let (name, value) = pair[1].split_once(": ").unwrap();
+                request = request.header(name, value);
+            }
+            Some("-d") => body = pair[1].to_owned(),
+            other => panic!("curl has an option {other:?} that is not known here"),
+        }
+    }
+    request.body(Full::from(body)).unwrap()
+}
+
+#[tokio::test]
+async fn axum_keeps_strangers_out() {
+    let axum = Example::start("axum");
+    for mut request in [legacy("tools/list", json!({})), modern("tools/list", json!({}))] {
+        request.headers_mut().remove(header::AUTHORIZATION);
+        assert_eq!(axum.send(Wire::H1, request).await.0, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test]
+async fn axum_shares_its_state_with_its_own_pages() {
+    let axum = Example::start("axum");
+    let note = json!({"name": "add_note", "arguments": {"text": "buy milk"}});
+    axum.send(Wire::H1, modern("tools/call", note)).await;
+    let page = Request::get("/api/notes").header(header::AUTHORIZATION, "Bearer bob").body(Full::default()).unwrap();
+    assert_eq!(axum.send(Wire::H1, page).await, (StatusCode::OK, "ada: buy milk".to_owned()));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn axum_stops_gracefully() {
+    let mut axum = Example::start("axum");
+    axum.send(Wire::H1, modern("tools/list", json!({}))).await;
+    // A connection that nothing closes but the server.
+    let _idle = TcpStream::connect(&axum.address).await.unwrap();
+
+    let kill = format!("kill -TERM {}", axum.process.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        match axum.process.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+            None => panic!("it goes on"),
+        }
+    };
+    assert!(status.success(), "{status}");
+    let mut last_words = String::new();
+    axum.stdout.read_to_string(&mut last_words).unwrap();
+    assert_eq!(last_words, "[DrainReport { in_flight: 0, cut: 0 }]\n");
+}
+
+/// An example that runs until this is dropped.
+struct Example {
+    process: Child,
+    stdout: BufReader<ChildStdout>,
+    address: String,
+    /// Where it serves MCP.
+    path: String,
+}
+
+impl Example {
+    fn start(name: &str) -> Self {
+        let file = binary(name);
+        let started = Command::new(&file).args(["--http", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn();
+        let mut process = started.unwrap_or_else(|error| panic!("{}: {error}; run `cargo test`", file.display()));
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let (address, path) = line
+            .strip_prefix("listening on http://")
+            .and_then(|url| url.trim_end().split_once('/'))
+            .unwrap_or_else(|| panic!("{name} says {line:?}"));
+        Self { address: address.to_owned(), path: format!("/{path}"), process, stdout }
+    }
+
+    /// Sends a request on a connection of its own. One without a path goes to where MCP is served.
+    async fn send(&self, wire: Wire, mut request: Request<Full<Bytes>>) -> (StatusCode, String) {
+        let path = match request.uri().path() {
+            "/" => &self.path,
+            other => other,
+        };
+        let absolute = format!("http://{}{path}", self.address);
+        *request.uri_mut() = match wire {
+            Wire::H1 => path.parse().unwrap(),
+            Wire::H2 => absolute.parse().unwrap(),
+        };
+        let io = TokioIo::new(TcpStream::connect(&self.address).await.unwrap());
+        let response = match wire {
+            Wire::H1 => {
+                request.headers_mut().insert(header::HOST, self.address.parse().unwrap());
+                let (mut sender, connection) = http1::handshake(io).await.unwrap();
+                tokio::spawn(connection);
+                sender.send_request(request).await.unwrap()
+            }
+            Wire::H2 => {
+                let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+                tokio::spawn(connection);
+                sender.send_request(request).await.unwrap()
+            }
+        };
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Wire {
+    H1,
+    H2,
+}
+
+/// Cargo puts the tests into `deps`, and the examples beside it.
+fn binary(example: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(|deps| deps.parent()).unwrap();
+    profile.join("examples").join(format!("{example}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// A request of 2025-06-18, without a session.
+fn legacy(method: &str, params: Value) -> Request<Full<Bytes>> {
+    post("2025-06-18", method, params)
+}
+
+/// A request of 2026-07-28.
+fn modern(method: &str, mut params: Value) -> Request<Full<Bytes>> {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let name = ["name", "uri"].iter().find_map(|member| params[*member].as_str()?.parse().ok());
+    let mut request = post("2026-07-28", method, params);
+    request.headers_mut().insert("mcp-method", method.parse().unwrap());
+    request.headers_mut().extend(name.map(|name| (HeaderName::from_static("mcp-name"), name)));
+    request
+}
+
+fn post(version: &str, method: &str, params: Value) -> Request<Full<Bytes>> {
+    let mut message = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+    message["params"] = params;
+    Request::post("/")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json, text/event-stream")
+        .header(header::AUTHORIZATION, "Bearer ada")
+        .header("mcp-protocol-version", version)
+        .body(Full::from(message.to_string()))
+        .unwrap()
+}
