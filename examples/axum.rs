@@ -40,15 +40,15 @@ impl McpHandler for NotesServer {
 
     async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
         match request.method() {
-            "tools/list" => Reply::of(&json!({ "tools": [{
+            "tools/list" => Reply::of(json!({ "tools": [{
                 "name": "add_note",
                 "inputSchema": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } }},
             }] })),
-            "tools/call" if request.name().as_deref() == Some("add_note") => {
+            "tools/call" if request.name() == Some("add_note") => {
                 let who = cx.principal().ok_or_else(|| McpError::internal("the layer in front is missing"))?;
                 let AddNote { text } = request.arguments()?;
                 self.0.lock().unwrap().push(format!("{}: {text}", who.as_str()));
-                Reply::of(&json!({ "content": [{ "type": "text", "text": "Noted." }] }))
+                Reply::of(json!({ "content": [{ "type": "text", "text": "Noted." }] }))
             }
             "tools/call" => Err(McpError::invalid_params("There is one tool here: add_note")),
             _ => Err(McpError::method_not_found()),

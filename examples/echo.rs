@@ -28,7 +28,7 @@ impl McpHandler for Echo {
 
     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
         match request.method() {
-            "tools/list" => Reply::of(&json!({ "tools": [{
+            "tools/list" => Reply::of(json!({ "tools": [{
                 "name": "echo",
                 "description": "Says what it is told.",
                 "inputSchema": {
@@ -37,9 +37,9 @@ impl McpHandler for Echo {
                     "required": ["text"],
                 },
             }] })),
-            "tools/call" if request.name().as_deref() == Some("echo") => {
+            "tools/call" if request.name() == Some("echo") => {
                 let EchoArguments { text } = request.arguments()?;
-                Reply::of(&json!({ "content": [{ "type": "text", "text": text }] }))
+                Reply::of(json!({ "content": [{ "type": "text", "text": text }] }))
             }
             "tools/call" => Err(McpError::invalid_params("There is one tool here: echo")),
             _ => Err(McpError::method_not_found()),

@@ -26,19 +26,19 @@ impl McpHandler for Greetings {
 
     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
         match request.method() {
-            "resources/list" => Reply::of(&json!({
+            "resources/list" => Reply::of(json!({
                 "resources": [{ "uri": "greeting:///world", "name": "world", "mimeType": "text/plain" }],
             })),
-            "resources/templates/list" => Reply::of(&json!({
+            "resources/templates/list" => Reply::of(json!({
                 "resourceTemplates": [{ "uriTemplate": "greeting:///{name}", "name": "anybody" }],
             })),
             "resources/read" => {
                 let uri = request.uri().ok_or_else(|| McpError::invalid_params("`uri` is missing"))?;
                 let Some(name) = uri.strip_prefix("greeting:///") else {
-                    return Err(McpError::resource_not_found(&uri));
+                    return Err(McpError::resource_not_found(uri));
                 };
                 let text = format!("Hello, {name}!");
-                Reply::of(&json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": text }] }))
+                Reply::of(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": text }] }))
             }
             _ => Err(McpError::method_not_found()),
         }

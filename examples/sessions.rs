@@ -42,8 +42,8 @@ impl McpHandler for Notebook {
     }
 
     async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
-        match (request.method(), request.name().as_deref()) {
-            ("tools/list", _) => Reply::of(&json!({ "tools": self.tools() })),
+        match (request.method(), request.name()) {
+            ("tools/list", _) => Reply::of(json!({ "tools": self.tools() })),
             ("tools/call", Some("remember")) => {
                 let Remember { text } = request.arguments()?;
                 notes(&cx)?.0.lock().unwrap_or_else(|e| e.into_inner()).push(text);
@@ -57,12 +57,12 @@ impl McpHandler for Notebook {
             }
             ("tools/call", Some("secret")) if self.unlocked.load(Ordering::Relaxed) => say("42"),
             ("tools/call", _) => Err(McpError::invalid_params("There is no such tool")),
-            ("resources/list", _) => Reply::of(&json!({ "resources": [{ "uri": CLOCK, "name": "clock" }] })),
-            ("resources/read", _) if request.uri().as_deref() == Some(CLOCK) => {
+            ("resources/list", _) => Reply::of(json!({ "resources": [{ "uri": CLOCK, "name": "clock" }] })),
+            ("resources/read", _) if request.uri() == Some(CLOCK) => {
                 let now = format!("{:?}", std::time::SystemTime::now());
-                Reply::of(&json!({ "contents": [{ "uri": CLOCK, "text": now }] }))
+                Reply::of(json!({ "contents": [{ "uri": CLOCK, "text": now }] }))
             }
-            ("resources/read", _) => Err(McpError::resource_not_found(&request.uri().unwrap_or_default())),
+            ("resources/read", _) => Err(McpError::resource_not_found(request.uri().unwrap_or_default())),
             _ => Err(McpError::method_not_found()),
         }
     }
@@ -91,7 +91,7 @@ fn notes(cx: &RequestContext) -> Result<std::sync::Arc<Notes>, McpError> {
 }
 
 fn say(text: &str) -> Result<Reply, McpError> {
-    Reply::of(&json!({ "content": [{ "type": "text", "text": text }] }))
+    Reply::of(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
 #[tokio::main]

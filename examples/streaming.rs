@@ -47,8 +47,8 @@ impl McpHandler for Streaming {
     }
 
     async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
-        let text = match (request.method(), request.name().as_deref()) {
-            ("tools/list", _) => return Reply::of(&tools()),
+        let text = match (request.method(), request.name()) {
+            ("tools/list", _) => return Reply::of(tools()),
             ("tools/call", Some("echo")) => request.arguments::<Echo>()?.text,
             ("tools/call", Some("count")) => count(request.arguments()?, &cx).await?,
             ("tools/call", Some("sleep")) => sleep(request.arguments()?, cx, &self.cancellations).await,
@@ -56,7 +56,7 @@ impl McpHandler for Streaming {
             ("tools/call", _) => return Err(McpError::invalid_params("There is no such tool")),
             _ => return Err(McpError::method_not_found()),
         };
-        Reply::of(&json!({ "content": [{ "type": "text", "text": text }] }))
+        Reply::of(json!({ "content": [{ "type": "text", "text": text }] }))
     }
 }
 

@@ -44,6 +44,7 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&*self.source)
+        // Its own text is part of ours.
+        self.source.source()
     }
 }

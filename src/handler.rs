@@ -42,10 +42,10 @@ use crate::session::{Session, SessionEnd};
 ///
 ///     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
 ///         match request.method() {
-///             "tools/list" => Reply::of(&json!({
+///             "tools/list" => Reply::of(json!({
 ///                 "tools": [{ "name": "hello", "inputSchema": { "type": "object" } }]
 ///             })),
-///             "tools/call" => Reply::of(&json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
+///             "tools/call" => Reply::of(json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
 ///             _ => Err(McpError::method_not_found()),
 ///         }
 ///     }
@@ -139,6 +139,8 @@ pub enum ParameterSource {
     /// From the handler's `tools/list`.
     #[default]
     Listing,
+    /// The tool has none.
+    None,
     /// These, read once with [`ParameterHeaders::of_schema`]. `Arc::default()` says that the tool has none.
     Known(Arc<ParameterHeaders>),
 }

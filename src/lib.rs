@@ -22,10 +22,10 @@
 //!     }
 //!     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
 //!         match request.method() {
-//!             "tools/list" => Reply::of(&json!({
+//!             "tools/list" => Reply::of(json!({
 //!                 "tools": [{ "name": "hello", "inputSchema": { "type": "object" } }],
 //!             })),
-//!             "tools/call" => Reply::of(&json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
+//!             "tools/call" => Reply::of(json!({ "content": [{ "type": "text", "text": "Hello!" }] })),
 //!             _ => Err(McpError::method_not_found()),
 //!         }
 //!     }

@@ -73,20 +73,20 @@ impl McpError {
         struct Data<'a> {
             uri: &'a str,
         }
-        Self::of(Kind::ResourceNotFound, "Resource not found").with_data(&Data { uri })
+        Self::of(Kind::ResourceNotFound, "Resource not found").with_data(Data { uri })
     }
 
     /// `-32021`: the request needs capabilities that the client did not declare. `required` is an object shaped like
     /// the client's capabilities, such as `{"sampling": {}}`. Over HTTP the status is 400. Before 2026-07-28, which
     /// defines the code, clients see an internal error.
-    pub fn missing_capabilities(required: &impl Serialize) -> Self {
+    pub fn missing_capabilities(required: impl Serialize) -> Self {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Data<T> {
             required_capabilities: T,
         }
         Self::of(Kind::MissingCapabilities, "Missing required client capability")
-            .with_data(&Data { required_capabilities: required })
+            .with_data(Data { required_capabilities: required })
     }
 
     /// `-32603`: something failed inside the application. The client reads "Internal error" and nothing else; the
@@ -112,8 +112,8 @@ impl McpError {
     /// The same error with `error.data`. If `data` cannot be written as JSON, the result is an internal error that says
     /// so to the observer.
     #[must_use]
-    pub fn with_data(mut self, data: &(impl Serialize + ?Sized)) -> Self {
-        match serde_json::value::to_raw_value(data) {
+    pub fn with_data(mut self, data: impl Serialize) -> Self {
+        match serde_json::value::to_raw_value(&data) {
             Ok(data) => {
                 self.0.data = Some(data);
                 self

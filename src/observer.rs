@@ -5,6 +5,7 @@ use std::fmt;
 use crate::cancel::CancelCause;
 use crate::mcp_error::McpError;
 use crate::principal::Principal;
+use crate::protocol::parameter_headers::AnnotationFault;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::revision::Revision;
 use crate::session::{Session, SessionEnd};
@@ -135,7 +136,7 @@ pub enum Misuse {
         /// The tool.
         tool: String,
         /// What is wrong with the annotation, and where.
-        fault: String,
+        fault: AnnotationFault,
     },
     /// `tools/list` failed when the transport asked for the tools' annotations, so a call went on unchecked.
     ListingFailed {

@@ -1,6 +1,5 @@
 //! What a handler is given to answer.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,11 +26,11 @@ use crate::protocol::envelope::RequestId;
 /// }
 ///
 /// fn call_tool(request: &Request) -> Result<Reply, McpError> {
-///     match request.name().as_deref() {
+///     match request.name() {
 ///         Some("add") => {
 ///             let Add { a, b } = request.arguments()?;
 ///             let text = (a + b).to_string();
-///             Reply::of(&serde_json::json!({ "content": [{ "type": "text", "text": text }] }))
+///             Reply::of(serde_json::json!({ "content": [{ "type": "text", "text": text }] }))
 ///         }
 ///         _ => Err(McpError::invalid_params("no such tool")),
 ///     }
@@ -51,17 +50,17 @@ impl Request {
     }
 
     /// Returns the id, exactly as the client wrote it. Every request has one.
-    pub fn id(&self) -> Option<RequestId> {
-        self.0.message.id()
+    pub fn id(&self) -> RequestId {
+        RequestId::of(&self.0.message)
     }
 
     /// Returns `params.name`: the tool or prompt that is asked for.
-    pub fn name(&self) -> Option<Cow<'_, str>> {
+    pub fn name(&self) -> Option<&str> {
         self.0.message.name()
     }
 
     /// Returns `params.uri`: the resource that is asked for.
-    pub fn uri(&self) -> Option<Cow<'_, str>> {
+    pub fn uri(&self) -> Option<&str> {
         self.0.message.uri()
     }
 
@@ -116,6 +115,11 @@ impl Notification {
     /// `-32602` where they are not what `T` expects. It can only be logged: nobody waits for an answer.
     pub fn params<'de, T: Deserialize<'de>>(&'de self) -> Result<T, McpError> {
         read(self.0.message.params(), "Invalid params")
+    }
+
+    /// Returns the JSON text of `params`, where there are any.
+    pub fn params_json(&self) -> Option<&[u8]> {
+        self.0.message.params()
     }
 }
 

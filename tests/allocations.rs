@@ -64,7 +64,7 @@ impl McpHandler for Echo {
 
     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
         match request.method() {
-            "tools/list" => Reply::of(&json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] })),
+            "tools/list" => Reply::of(json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] })),
             _ => echo(request.arguments()),
         }
     }

@@ -12,7 +12,7 @@ use crate::cancel::{CancelCause, Cancellation};
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
-use crate::protocol::envelope::Message;
+use crate::protocol::envelope::{Kind, Message};
 use crate::protocol::level::LogLevel;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
@@ -100,7 +100,11 @@ impl Call {
     fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
         let Caller { revision, http, principal, session, form } = caller;
         Self {
-            deadline: server.limits.handler_time.map(|time| Instant::now() + time),
+            deadline: server
+                .limits
+                .handler_time
+                .filter(|_| message.kind == Kind::Request)
+                .map(|time| Instant::now() + time),
             server: Arc::clone(server),
             cancellation: Cancellation::default(),
             reason: OnceLock::new(),

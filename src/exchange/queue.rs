@@ -31,6 +31,35 @@ pub(crate) struct Reply {
     pub(crate) frame: Frame,
 }
 
+/// Answers in order. Most often there is one, which allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    first: Option<Reply>,
+    rest: VecDeque<Reply>,
+}
+
+impl Answers {
+    fn push(&mut self, reply: Reply) {
+        if self.is_empty() {
+            self.first = Some(reply);
+        } else {
+            self.rest.push_back(reply);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Reply> {
+        self.first.take().or_else(|| self.rest.pop_front())
+    }
+
+    fn front(&self) -> Option<&Reply> {
+        self.first.as_ref().or_else(|| self.rest.front())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.front().is_none()
+    }
+}
+
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
@@ -43,7 +72,7 @@ pub(crate) enum Outlook {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Bytes>,
-    answers: VecDeque<Reply>,
+    answers: Answers,
     reader: Option<Waker>,
     phase: Phase,
 }
@@ -76,7 +105,7 @@ impl Queue {
     pub(crate) fn answer(&self, reply: Reply) {
         let mut state = self.state();
         if state.phase == Phase::Open {
-            state.answers.push_back(reply);
+            state.answers.push(reply);
             wake(state);
         }
     }
@@ -110,7 +139,7 @@ impl Queue {
     }
 
     /// Takes the answers, for a reader that wants no events.
-    pub(crate) fn take_answers(&self) -> VecDeque<Reply> {
+    pub(crate) fn take_answers(&self) -> Answers {
         std::mem::take(&mut self.state().answers)
     }
 
@@ -128,7 +157,7 @@ impl Queue {
             self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
             return Poll::Ready(Some(message));
         }
-        if let Some(answer) = state.answers.pop_front() {
+        if let Some(answer) = state.answers.pop() {
             return Poll::Ready(Some(answer.frame.event()));
         }
         if state.phase != Phase::Open {
@@ -154,7 +183,7 @@ impl Queue {
         }
         if phase == Phase::Abandoned {
             state.messages = VecDeque::new();
-            state.answers = VecDeque::new();
+            state.answers = Answers::default();
         }
         wake(state);
     }

@@ -1,6 +1,5 @@
 //! `Undecided → Json | Sse`: which form an answer takes.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +9,7 @@ use http::StatusCode;
 use tokio::time::{Sleep, sleep};
 
 use super::call::Form;
-use super::queue::{Outlook, Reply};
+use super::queue::{Answers, Outlook, Reply};
 use super::subject::Subject;
 
 /// An answer whose form is not decided yet.
@@ -50,17 +49,17 @@ impl Undecided {
 /// All answers are there, and nothing was sent before them.
 fn json(subject: &Subject) -> Decision {
     let mut answers = subject.queue().take_answers();
-    match (subject, answers.pop_front()) {
+    match (subject, answers.pop()) {
         (_, None) => Decision::Withheld,
         (Subject::One(_), Some(answer)) => Decision::Json(answer.status, answer.frame.json()),
-        (Subject::Batch(_), Some(first)) => Decision::Json(StatusCode::OK, array(&first, &answers)),
+        (Subject::Batch(_), Some(first)) => Decision::Json(StatusCode::OK, array(&first, answers)),
     }
 }
 
-fn array(first: &Reply, rest: &VecDeque<Reply>) -> Bytes {
+fn array(first: &Reply, mut rest: Answers) -> Bytes {
     let mut array = BytesMut::from(&b"["[..]);
     array.extend_from_slice(&first.frame.json());
-    for answer in rest {
+    while let Some(answer) = rest.pop() {
         array.put_u8(b',');
         array.extend_from_slice(&answer.frame.json());
     }

@@ -93,7 +93,7 @@ impl StreamableHttpBuilder {
 
     /// Whether results of 2026-07-28 name the server. Default: every one does. What the name is comes from
     /// [`McpHandler::server_info`].
-    pub fn server_info(mut self, stamp: ServerInfoStamp) -> Self {
+    pub fn server_info_stamp(mut self, stamp: ServerInfoStamp) -> Self {
         self.server.stamp = stamp;
         self
     }

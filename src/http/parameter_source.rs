@@ -99,16 +99,17 @@ impl ParameterSources {
     fn check(&self, call: &Arc<Call>) -> Check {
         let tool = call.message.name().unwrap_or_default();
         let cx = RequestContext::new(Arc::clone(call));
-        match call.server.handler.parameter_headers(&tool, &cx) {
+        match call.server.handler.parameter_headers(tool, &cx) {
             ParameterSource::Known(headers) => {
-                self.report(call, &tool, &headers);
+                self.report(call, tool, &headers);
                 match judge(&headers, call) {
                     Ok(()) => Check::Passed,
                     Err(refusal) => Check::Failed(refusal),
                 }
             }
+            ParameterSource::None => Check::Passed,
             ParameterSource::Listing => match self.fresh(call.principal.as_ref()) {
-                Some(kept) if kept.listing.judge(&tool, call).is_ok() => Check::Passed,
+                Some(kept) if kept.listing.judge(tool, call).is_ok() => Check::Passed,
                 _ => Check::Unsettled,
             },
         }
@@ -118,14 +119,14 @@ impl ParameterSources {
     async fn settle(&self, call: &Arc<Call>) -> Result<(), Refusal> {
         let tool = call.message.name().unwrap_or_default();
         if let Some(kept) = self.refresh(call).await {
-            return kept.listing.judge(&tool, call);
+            return kept.listing.judge(tool, call);
         }
         let last_good = self.kept().get(&call.principal).cloned();
         match last_good {
-            Some(kept) => kept.listing.judge(&tool, call),
+            Some(kept) => kept.listing.judge(tool, call),
             None if any_parameter_header(&call.http.headers) => Err(Refusal::new(RefusalKind::ListingFailed)),
             None => {
-                call.server.observer.misuse(&Misuse::ListingFailed { tool: tool.into_owned() });
+                call.server.observer.misuse(&Misuse::ListingFailed { tool: tool.to_owned() });
                 Ok(())
             }
         }
@@ -184,7 +185,7 @@ impl ParameterSources {
         let is_news = reported.len() < MOST_REPORTED && reported.insert(tool.into());
         drop(reported);
         for fault in headers.faults().iter().filter(|_| is_news) {
-            let misuse = Misuse::BadAnnotation { tool: tool.to_owned(), fault: fault.to_string() };
+            let misuse = Misuse::BadAnnotation { tool: tool.to_owned(), fault: fault.clone() };
             call.server.observer.misuse(&misuse);
         }
     }

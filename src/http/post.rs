@@ -87,10 +87,8 @@ fn modern_post(
         http: parts,
     };
     if message.kind == Kind::Notification {
-        // Over HTTP the end of the exchange cancels; another caller may use the same id.
-        if !matches!(message.method(), method::CANCELLED | method::INITIALIZED) {
-            exchange::hear(Call::new(&shared.server, message, caller), ticket, cx);
-        }
+        // `notifications/cancelled` too: over HTTP the end of the exchange cancels, and another caller may use the same id.
+        exchange::hear(Call::new(&shared.server, message, caller), ticket, cx);
         return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
     }
     let call = Arc::new(Call::new(&shared.server, message, caller));

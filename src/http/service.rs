@@ -101,7 +101,10 @@ pub enum Sessions {
 impl Shared {
     /// On whose behalf a request comes.
     pub(super) fn principal(&self, parts: &request::Parts) -> Option<Principal> {
-        self.principal_of.as_ref().and_then(|principal_of| principal_of(parts))
+        match &self.principal_of {
+            Some(principal_of) => principal_of(parts),
+            None => parts.extensions.get().cloned(),
+        }
     }
 
     /// Which member of `params` the `Mcp-Name` of a method mirrors.
@@ -141,6 +144,19 @@ impl StreamableHttpService {
         ResponseFuture::new(Arc::clone(&self.shared), request)
     }
 
+    /// See [`Transport::drain`].
+    pub async fn drain(&self, within: Duration) -> DrainReport {
+        self.shared.server.lifecycle.refuse_new();
+        // What has no end of its own ends first.
+        self.shared.hub.end_all();
+        self.shared.server.lifecycle.drain(within).await
+    }
+
+    /// See [`Transport::counts`].
+    pub fn counts(&self) -> Counts {
+        Counts { sessions: self.shared.sessions.len(), ..self.shared.server.lifecycle.counts() }
+    }
+
     /// Returns the handle to publish list and resource changes with: the one the builder was given, or its own.
     pub fn changes(&self) -> &Changes {
         &self.shared.server.changes
@@ -168,17 +184,11 @@ impl Sealed for StreamableHttpService {}
 
 impl Transport for StreamableHttpService {
     fn counts(&self) -> Counts {
-        Counts { sessions: self.shared.sessions.len(), ..self.shared.server.lifecycle.counts() }
+        self.counts()
     }
 
     fn drain(&self, within: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
-        let shared = &self.shared;
-        Box::pin(async move {
-            shared.server.lifecycle.refuse_new();
-            // What has no end of its own ends first.
-            shared.hub.end_all();
-            shared.server.lifecycle.drain(within).await
-        })
+        Box::pin(self.drain(within))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::names::method;
 use super::scan::{self, Caps, Duplicate, Element, Fault, Members, Scanned, Span};
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub(crate) fn read(bytes: Bytes, caps: Caps) -> Result<Body, BodyFault> {
 
 /// A body that is JSON, and a message or an array.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // nearly every body is a message, and a box would be an allocation
 pub(crate) enum Body {
     Message(Message),
     Batch(Batch),
@@ -50,8 +52,21 @@ pub(crate) struct Message {
     /// Where in `bytes` its members are.
     pub(crate) members: Members,
     pub(crate) kind: Kind,
-    /// The method, where it was written with escapes.
-    unescaped_method: Option<Box<str>>,
+    method: Word,
+    name: Word,
+    uri: Word,
+}
+
+/// A string of the message that is read often: unescaped once, where it needs to be.
+#[derive(Clone, Debug)]
+enum Word {
+    /// There is none, or it is no text.
+    None,
+    /// As it stands in the message.
+    Plain,
+    /// One of the protocol's own.
+    Known(&'static str),
+    Unescaped(Box<str>),
 }
 
 /// What a message is: one with a `method` asks, with an `id` for an answer; one without is an answer.
@@ -65,7 +80,7 @@ pub(crate) enum Kind {
 impl Message {
     fn judge(bytes: Bytes, members: Members) -> Result<Self, BodyFault> {
         let kind = Kind::of(&members);
-        let mut message = Self { bytes, members, kind, unescaped_method: None };
+        let mut message = Self { bytes, members, kind, method: Word::None, name: Word::None, uri: Word::None };
         let judged = match kind {
             _ if members.duplicate.is_some() => Err(BodyFaultKind::Duplicate),
             _ if message.text(members.jsonrpc).as_deref() != Some("2.0") => Err(BodyFaultKind::Jsonrpc),
@@ -79,12 +94,13 @@ impl Message {
     }
 
     fn judge_request(&mut self) -> Result<(), BodyFaultKind> {
-        let unescaped = match self.text(self.members.method) {
-            Some(Cow::Borrowed(_)) => None,
-            Some(Cow::Owned(method)) => Some(method.into_boxed_str()),
-            None => return Err(BodyFaultKind::Method),
+        self.method = match self.word(self.members.method) {
+            Word::None => return Err(BodyFaultKind::Method),
+            Word::Plain => method::known(self.plain(self.members.method)).map_or(Word::Plain, Word::Known),
+            word => word,
         };
-        self.unescaped_method = unescaped;
+        self.name = self.word(self.members.name);
+        self.uri = self.word(self.members.uri);
         if self.params().is_some_and(|params| !params.starts_with(b"{")) {
             return Err(BodyFaultKind::Params);
         }
@@ -121,21 +137,17 @@ impl Message {
 
     /// The method; empty for a response.
     pub(crate) fn method(&self) -> &str {
-        match (&self.unescaped_method, self.raw(self.members.method)) {
-            (Some(method), _) => method,
-            (None, Some(raw)) => plain(raw).unwrap_or_default(),
-            (None, None) => "",
-        }
+        self.read(&self.method, self.members.method).unwrap_or_default()
     }
 
     /// `params.name`, where it is a string.
-    pub(crate) fn name(&self) -> Option<Cow<'_, str>> {
-        self.text(self.members.name)
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.read(&self.name, self.members.name)
     }
 
     /// `params.uri`, where it is a string.
-    pub(crate) fn uri(&self) -> Option<Cow<'_, str>> {
-        self.text(self.members.uri)
+    pub(crate) fn uri(&self) -> Option<&str> {
+        self.read(&self.uri, self.members.uri)
     }
 
     /// `params.taskId`, where it is a string.
@@ -205,6 +217,28 @@ impl Message {
 
     fn raw(&self, member: Span) -> Option<&[u8]> {
         member.get(&self.bytes)
+    }
+
+    fn word(&self, member: Span) -> Word {
+        match self.text(member) {
+            None => Word::None,
+            Some(Cow::Borrowed(_)) => Word::Plain,
+            Some(Cow::Owned(text)) => Word::Unescaped(text.into()),
+        }
+    }
+
+    fn read<'a>(&'a self, word: &'a Word, member: Span) -> Option<&'a str> {
+        match word {
+            Word::None => None,
+            Word::Plain => Some(self.plain(member)),
+            Word::Known(text) => Some(text),
+            Word::Unescaped(text) => Some(text),
+        }
+    }
+
+    /// A string that is written without escapes.
+    fn plain(&self, member: Span) -> &str {
+        self.raw(member).and_then(plain).unwrap_or_default()
     }
 
     fn text(&self, member: Span) -> Option<Cow<'_, str>> {
@@ -319,6 +353,11 @@ impl RequestId {
 }
 
 impl RequestId {
+    /// The id of a message that has one.
+    pub(crate) fn of(message: &Message) -> Self {
+        message.id().unwrap_or_else(|| Self(Bytes::new()))
+    }
+
     /// One text for all ways to write the same id.
     pub(crate) fn canonical(&self) -> String {
         let text = self.as_str();

@@ -86,8 +86,8 @@ fn request(
 fn mirrored_name(message: &Message, source: NameSource) -> Option<Cow<'_, str>> {
     match source {
         NameSource::None => None,
-        NameSource::Name => message.name(),
-        NameSource::Uri => message.uri(),
+        NameSource::Name => message.name().map(Cow::Borrowed),
+        NameSource::Uri => message.uri().map(Cow::Borrowed),
         NameSource::TaskId => message.task_id(),
     }
 }

@@ -22,6 +22,30 @@ pub(crate) mod method {
     pub(crate) const SET_LEVEL: &str = "logging/setLevel";
     pub(crate) const TOOLS_CALL: &str = "tools/call";
     pub(crate) const TOOLS_LIST: &str = "tools/list";
+
+    /// The same text without an owner, where it is one of these.
+    pub(crate) fn known(text: &str) -> Option<&'static str> {
+        const ALL: [&str; 17] = [
+            CANCELLED,
+            DISCOVER,
+            INITIALIZE,
+            INITIALIZED,
+            LISTEN,
+            PING,
+            PROGRESS,
+            PROMPTS_GET,
+            PROMPTS_LIST,
+            RESOURCES_LIST,
+            RESOURCES_READ,
+            RESOURCES_SUBSCRIBE,
+            RESOURCES_TEMPLATES_LIST,
+            RESOURCES_UNSUBSCRIBE,
+            SET_LEVEL,
+            TOOLS_CALL,
+            TOOLS_LIST,
+        ];
+        ALL.into_iter().find(|known| *known == text)
+    }
 }
 
 /// Header names, in the lower case that `http::HeaderName` keeps.

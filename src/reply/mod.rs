@@ -30,7 +30,7 @@ use crate::protocol::sse::{self, Frame, RESULT_HEAD};
 /// use mcp_transport::Reply;
 /// use serde_json::json;
 ///
-/// let reply = Reply::of(&json!({ "tools": [], "ttlMs": 300_000, "cacheScope": "public" }))?;
+/// let reply = Reply::of(json!({ "tools": [], "ttlMs": 300_000, "cacheScope": "public" }))?;
 /// # Ok::<(), mcp_transport::McpError>(())
 /// ```
 pub struct Reply {
@@ -61,8 +61,8 @@ impl Reply {
     /// let reply = Reply::of(&Tools { tools: Vec::new() })?;
     /// # Ok::<(), mcp_transport::McpError>(())
     /// ```
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, McpError> {
-        Self::write(value).map_err(McpError::internal)
+    pub fn of(value: impl Serialize) -> Result<Self, McpError> {
+        Self::write(&value).map_err(McpError::internal)
     }
 
     /// Writes the empty result, `{}`.
@@ -71,7 +71,7 @@ impl Reply {
     ///
     /// None in fact; it returns what a handler returns.
     pub fn empty() -> Result<Self, McpError> {
-        Self::of(&serde_json::Map::new())
+        Self::of(serde_json::Map::new())
     }
 
     /// Serialises a result.

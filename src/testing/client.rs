@@ -36,7 +36,7 @@ use crate::protocol::revision::Revision;
 /// #     fn capabilities(&self) -> Capabilities { Capabilities::new() }
 /// #     async fn request(&self, _: Request, cx: RequestContext) -> Result<Reply, McpError> {
 /// #         cx.progress(Progress::new(1.0)).await;
-/// #         Reply::of(&json!({ "content": [] }))
+/// #         Reply::of(json!({ "content": [] }))
 /// #     }
 /// # }
 /// use mcp_transport::Revision;

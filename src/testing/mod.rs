@@ -13,9 +13,9 @@
 //! #     fn server_info(&self) -> ServerInfo { ServerInfo::new("calculator", "1") }
 //! #     fn capabilities(&self) -> Capabilities { Capabilities::new().tools() }
 //! #     async fn request(&self, request: Request, _: RequestContext) -> Result<Reply, McpError> {
-//! #         if request.method() == "tools/list" { return Reply::of(&json!({ "tools": [] })); }
+//! #         if request.method() == "tools/list" { return Reply::of(json!({ "tools": [] })); }
 //! #         let Add { a, b } = request.arguments()?;
-//! #         Reply::of(&json!({ "content": [{ "type": "text", "text": (a + b).to_string() }] }))
+//! #         Reply::of(json!({ "content": [{ "type": "text", "text": (a + b).to_string() }] }))
 //! #     }
 //! # }
 //! use mcp_transport::testing::Client;

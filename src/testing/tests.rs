@@ -11,7 +11,7 @@ use super::*;
 use crate::protocol::names::{header, meta};
 use crate::{
     Capabilities, Era, McpError, McpHandler, Notification, Principal, Progress, Reply, RequestContext, Revision,
-    ServerInfo, StreamableHttpService, Transport,
+    ServerInfo, StreamableHttpService,
 };
 
 /// Answers with what the test asks for in `params.name`.
@@ -30,7 +30,7 @@ impl McpHandler for Subject {
     }
 
     async fn request(&self, request: crate::Request, cx: RequestContext) -> Result<Reply, McpError> {
-        match request.name().as_deref() {
+        match request.name() {
             Some("progress") => {
                 for done in [1.0, 2.0] {
                     cx.progress(Progress::new(done)).await;
@@ -43,8 +43,8 @@ impl McpHandler for Subject {
             Some("refused") => return Err(McpError::invalid_params("no")),
             _ => {}
         }
-        Reply::of(&json!({
-            "id": request.id().map(|id| id.to_string()),
+        Reply::of(json!({
+            "id": request.id().to_string(),
             "revision": cx.revision().as_str(),
             "principal": cx.principal().map(Principal::as_str),
             "authorization": cx.http().and_then(|head| head.headers.get("authorization")?.to_str().ok()),

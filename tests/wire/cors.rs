@@ -9,7 +9,7 @@ use http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
-use mcp_transport::{Era, Limits, McpError, Reply, Revision, Revisions, StreamableHttpService, Transport};
+use mcp_transport::{Era, Limits, McpError, Reply, Revision, Revisions, StreamableHttpService};
 use serde_json::json;
 
 use crate::harness::{Carrier, Carriers, Cx, Wire};
@@ -37,7 +37,7 @@ pub fn register(wire: &mut Wire) {
 
 fn service() -> StreamableHttpService {
     let handler = Script::new(|request, cx| async move {
-        match request.name().as_deref() {
+        match request.name() {
             Some("stream") => cx.notify("notifications/x", json!({})).await?,
             Some("stream-error") => {
                 cx.notify("notifications/x", json!({})).await?;
@@ -50,7 +50,7 @@ fn service() -> StreamableHttpService {
             Some("panic") => std::panic::resume_unwind(Box::new("on purpose")),
             _ => {}
         }
-        Reply::of(&json!({"messages": []}))
+        Reply::of(json!({"messages": []}))
     });
     StreamableHttpService::builder(handler)
         .allow_origin("https://app.test")

@@ -294,7 +294,7 @@ async fn at_once(cx: Cx) {
             async move {
                 entered.add_permits(1);
                 leave.acquire().await.expect("never closed").forget();
-                Reply::of(&json!({"method": request.method(), "revision": cx.revision().as_str()}))
+                Reply::of(json!({"method": request.method(), "revision": cx.revision().as_str()}))
             }
         })
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
 use http::{Method, StatusCode};
-use mcp_transport::{Limits, Reply, Revisions, StreamableHttpService, Transport};
+use mcp_transport::{Limits, Reply, Revisions, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

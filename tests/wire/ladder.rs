@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use mcp_transport::{Era, Limits, Reply, Revision, StreamableHttpService, Transport};
+use mcp_transport::{Era, Limits, Reply, Revision, StreamableHttpService};
 use serde_json::{Value, json};
 use tower::service_fn;
 

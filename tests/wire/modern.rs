@@ -58,10 +58,10 @@ impl Site {
         let (asked, told) = (Arc::clone(&runs), Arc::clone(&runs));
         let handler = Script::new(move |request, _| {
             let answer = if request.method() == "tools/list" {
-                Reply::of(&json!({"tools": tools}))
+                Reply::of(json!({"tools": tools}))
             } else {
                 asked.fetch_add(1, Ordering::SeqCst);
-                Reply::of(&json!({"ran": request.method()}))
+                Reply::of(json!({"ran": request.method()}))
             };
             async { answer }
         })

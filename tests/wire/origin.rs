@@ -39,7 +39,7 @@ impl Site {
         let (asked, told) = (Arc::clone(&ran), Arc::clone(&ran));
         let handler = Script::new(move |_, _| {
             asked.fetch_add(1, Ordering::SeqCst);
-            async { Reply::of(&json!({"content": []})) }
+            async { Reply::of(json!({"content": []})) }
         });
         let handler = handler.hearing(move |_, _| {
             told.fetch_add(1, Ordering::SeqCst);

@@ -262,7 +262,7 @@ async fn in_band(cx: Cx) {
         ("x/params", || McpError::invalid_params("no"), -32602),
         ("x/internal", || McpError::internal("secret"), -32603),
         ("x/resource", || McpError::resource_not_found("file:///a"), -32002),
-        ("x/capability", || McpError::missing_capabilities(&json!({"sampling": {}})), -32603),
+        ("x/capability", || McpError::missing_capabilities(json!({"sampling": {}})), -32603),
         ("x/parse", || McpError::new(-32700, "no"), -32700),
         ("x/request", || McpError::new(-32600, "no"), -32600),
         ("x/own", || McpError::new(-1, "no"), -1),

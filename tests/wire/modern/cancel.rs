@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp_transport::{CancelCause, ExchangeEnd, Progress, Reply, RequestContext, StreamableHttpService, Transport};
+use mcp_transport::{CancelCause, ExchangeEnd, Progress, Reply, RequestContext, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
@@ -231,7 +231,7 @@ async fn neighbours(cx: Cx) {
                 cx.notify("notifications/x", json!({})).await?;
                 go.notified().await;
                 guard.1 = Arc::default();
-                Reply::of(&json!({"cancelled": cx.cancel_cause().is_some()}))
+                Reply::of(json!({"cancelled": cx.cancel_cause().is_some()}))
             }
         }
     });
@@ -347,7 +347,7 @@ async fn not_by_id(cx: Cx) {
                 }
                 entered.notify_one();
                 tokio::select! {
-                    () = go.notified() => Reply::of(&json!({"cancelled": cx.cancel_cause().is_some()})),
+                    () = go.notified() => Reply::of(json!({"cancelled": cx.cancel_cause().is_some()})),
                     cause = cx.cancelled() => panic!("cancelled: {cause:?}"),
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use http::Method;
-use mcp_transport::{Progress, Reply, Revisions, StreamableHttpService, Transport};
+use mcp_transport::{Progress, Reply, Revisions, StreamableHttpService};
 use serde_json::json;
 use tokio::task::yield_now;
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use mcp_transport::{
     Capabilities, Limits, LogLevel, McpError, Misuse, Progress, Reply, Request, RequestContext, StreamableHttpService,
-    Transport,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -55,7 +54,7 @@ fn erring() -> Script {
             yield_now().await;
         }
         let code = params["code"].as_i64().and_then(|code| i32::try_from(code).ok()).expect("a code");
-        Err(McpError::new(code, "the handler's own words").with_data(&json!({"why": "because"})))
+        Err(McpError::new(code, "the handler's own words").with_data(json!({"why": "because"})))
     })
 }
 
@@ -90,7 +89,7 @@ async fn table(cx: Cx) {
             assert_eq!(error["data"], json!({"why": "because"}));
         }
     }
-    let missing = Script::new(|_, _| async { Err(McpError::missing_capabilities(&json!({"sampling": {}}))) });
+    let missing = Script::new(|_, _| async { Err(McpError::missing_capabilities(json!({"sampling": {}}))) });
     let client = cx.serve(StreamableHttpService::new(missing)).await;
     let answer = client.send(ask("")).await;
     assert_eq!(answer.status, 400);
@@ -219,8 +218,8 @@ async fn own_codes(cx: Cx) {
         match asked(&request).as_str() {
             "panic" => panic!("oh"),
             "internal" => Err(McpError::internal("oh")),
-            "bad reply" => Reply::of(&7),
-            "input" => Reply::of(&json!({"resultType": "input_required"})),
+            "bad reply" => Reply::of(7),
+            "input" => Reply::of(json!({"resultType": "input_required"})),
             other => Err(McpError::new(other.parse().expect("a code"), "mine")),
         }
     });
@@ -265,7 +264,7 @@ fn ending() -> Script {
         match how.as_str() {
             "error" => Err(McpError::invalid_params("no")),
             "panic" => panic!("oh"),
-            "bad reply" => Reply::of(&[1]),
+            "bad reply" => Reply::of([1]),
             _ => Reply::empty(),
         }
     })
@@ -360,7 +359,7 @@ async fn no_requests(cx: Cx) {
         cx.notify("sampling/createMessage", json!({"id": 7})).await?;
         yield_now().await;
         cx.notify("ping", json!({})).await?;
-        Reply::of(&json!({"id": 9, "method": "elicitation/create", "params": {}}))
+        Reply::of(json!({"id": 9, "method": "elicitation/create", "params": {}}))
     });
     let client = cx.serve(StreamableHttpService::new(script)).await;
     let mut call = ask("");

@@ -1,6 +1,6 @@
 //! What the transport writes into results: their type, who made them, and for how long they keep.
 
-use mcp_transport::{Capabilities, Reply, Revisions, ServerInfoStamp, StreamableHttpService, Transport};
+use mcp_transport::{Capabilities, Reply, Revisions, ServerInfoStamp, StreamableHttpService};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -27,9 +27,9 @@ fn parrot() -> Script {
         let params: Value = request.params()?;
         let text = params["answer"].as_str().unwrap_or("{}").to_owned();
         if params["raw"] == true {
-            return Reply::of(&RawValue::from_string(text).expect("JSON"));
+            return Reply::of(RawValue::from_string(text).expect("JSON"));
         }
-        Reply::of(&serde_json::from_str::<Value>(&text).expect("JSON"))
+        Reply::of(serde_json::from_str::<Value>(&text).expect("JSON"))
     })
 }
 
@@ -133,7 +133,7 @@ async fn result_type(cx: Cx) {
         assert_eq!(answer.json().await["error"]["code"], -32603, "{bad}");
     }
 
-    let service = StreamableHttpService::builder(parrot()).server_info(ServerInfoStamp::Never).build();
+    let service = StreamableHttpService::builder(parrot()).server_info_stamp(ServerInfoStamp::Never).build();
     let client = cx.serve(service.expect("a service")).await;
     assert_eq!(ask(&client, "tools/call", json!({})).await, json!({"resultType": "complete"}));
     let own = json!({"_meta": {SERVER_INFO: {"name": "own"}}});

@@ -157,9 +157,9 @@ impl List {
             Self::Is(result) => Reply::of(&result),
             Self::Pages(page) => {
                 let params: Value = request.params()?;
-                Reply::of(&page(params["cursor"].as_str()))
+                Reply::of(page(params["cursor"].as_str()))
             }
-            Self::For(list) => Reply::of(&list(cx.principal().map(Principal::as_str))),
+            Self::For(list) => Reply::of(list(cx.principal().map(Principal::as_str))),
             Self::Fails => Err(McpError::invalid_params("no list today")),
             Self::FailsInside => Err(McpError::internal("the tool database is on fire")),
             Self::Panics => {
@@ -241,7 +241,7 @@ async fn caller(cx: Cx) {
                 cx.progress(Progress::new(1.0)).await;
                 cx.log(LogLevel::Emergency, "listing").await?;
                 cx.notify("notifications/x", json!({})).await?;
-                Reply::of(&json!({"tools": [annotated("echo")]}))
+                Reply::of(json!({"tools": [annotated("echo")]}))
             }
         }
     });
@@ -259,12 +259,12 @@ async fn caller(cx: Cx) {
         "meta": {
             CLAIM: "2026-07-28",
             CAPABILITIES: {"sampling": {}},
-            CLIENT_INFO: {"name": "mcp-transport testing", "version": env!("CARGO_PKG_VERSION")},
+            CLIENT_INFO: {"name": "wire", "version": "1"},
         },
         "cursor": null,
         "principal": "ann",
         "revision": "2026-07-28",
-        "client": "mcp-transport testing",
+        "client": "wire",
         "sampling": true,
         "token": "Bearer x",
         "trace": trace,

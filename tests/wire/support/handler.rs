@@ -36,10 +36,10 @@ impl Script {
     pub fn echo(tools: Value) -> Self {
         Self::new(move |request, _| {
             let answer = match request.method() {
-                "tools/list" => Reply::of(&json!({"tools": tools})),
+                "tools/list" => Reply::of(json!({"tools": tools})),
                 "tools/call" => request
                     .params::<Value>()
-                    .and_then(|params| Reply::of(&json!({"content": [{"type": "text", "text": params.to_string()}]}))),
+                    .and_then(|params| Reply::of(json!({"content": [{"type": "text", "text": params.to_string()}]}))),
                 _ => Err(McpError::method_not_found()),
             };
             async { answer }

@@ -69,7 +69,7 @@ async fn hook(cx: Cx) {
         move |request, _| {
             let listing = request.method() == "tools/list";
             if listing { &asked } else { &ran }.fetch_add(1, Ordering::SeqCst);
-            async move { Reply::of(&json!({"tools": [annotated("listed"), annotated("lax")]})) }
+            async move { Reply::of(json!({"tools": [annotated("listed"), annotated("lax")]})) }
         }
     });
     let heard = Heard::default();
