@@ -18,11 +18,11 @@ use crate::exchange::subject::Subject;
 use crate::exchange::{self, Answer, Attached, Detached, Drive, Work};
 use crate::protocol::accept::Accepts;
 use crate::protocol::classify;
-use crate::protocol::envelope::{self, Kind};
+use crate::protocol::envelope::{self, Body, Kind};
 use crate::protocol::legacy;
 use crate::protocol::modern::{self, Admitted};
 use crate::protocol::names::method;
-use crate::protocol::refusal::Refusal;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
 use crate::protocol::scan::Caps;
 
@@ -58,7 +58,11 @@ pub(super) fn post(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx
 
 fn judge(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
     let limits = &shared.server.limits;
-    let body = envelope::read(bytes, Caps { nesting: limits.nesting, elements: limits.batch })?;
+    let body = envelope::read(bytes, Caps { nesting: limits.nesting, elements: limits.batch });
+    if shared.server.lifecycle.is_draining() && !gets_in_while_draining(body.as_ref().ok()) {
+        return Err(Refusal::new(RefusalKind::Draining));
+    }
+    let body = body?;
     let served = shared.gate.revisions;
     match classify::era(&parts.headers, classify::claims(&body)) {
         Era::Modern => {
@@ -68,6 +72,14 @@ fn judge(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Con
         }
         Era::Legacy if served.serves(Era::Legacy) => legacy_post::post(shared, parts, body, cx),
         Era::Legacy => Err(legacy::not_served(&parts.headers, &body, served)),
+    }
+}
+
+/// The client of a live session may still answer and cancel. Whose session it is was judged with the head.
+fn gets_in_while_draining(body: Option<&Body>) -> bool {
+    match body {
+        Some(Body::Message(message)) => message.kind == Kind::Response || message.method() == method::CANCELLED,
+        Some(Body::Batch(_)) | None => false,
     }
 }
 
