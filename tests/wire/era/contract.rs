@@ -120,9 +120,8 @@ impl Case {
         let served = self.serves(Era::Modern, header);
         match (self.claim.as_ref().and_then(Value::as_str), served) {
             (None, Some(_)) => refused(400, -32602, CLAIM),
-            (None, None) => self.unsupported(Era::Modern, header),
             (Some(claim), _) if claim != header => mismatch,
-            (Some(_), None) => self.unsupported(Era::Modern, header),
+            (_, None) => self.unsupported(Era::Modern, header),
             (Some(_), Some(revision)) => match self.method {
                 "initialize" | "ping" | "logging/setLevel" => refused(404, -32601, ""),
                 "server/discover" => Outcome::Answered(None),

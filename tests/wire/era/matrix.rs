@@ -84,9 +84,9 @@ fn with(cx: Cx, capabilities: &Value, level: &Value) -> Call {
     call.set("/params/protocolVersion", cx.revision.as_str());
     let absent = json!("absent");
     if *capabilities == absent {
-        call.remove(&meta(CAPABILITIES))
+        call.remove(&meta(CAPABILITIES));
     } else {
-        call.set(&meta(CAPABILITIES), capabilities.clone())
+        call.set(&meta(CAPABILITIES), capabilities.clone());
     }
     if *level != absent {
         call.set(&meta(LOG_LEVEL), level.clone());
