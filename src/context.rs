@@ -195,6 +195,10 @@ impl RequestContext {
         if let Some(instead) = own_way(method) {
             return Err(McpError::internal(format!("{method} is not sent by notify: use {instead}")));
         }
+        let params = serde_json::value::to_raw_value(&params).map_err(McpError::internal)?;
+        if !params.get().starts_with('{') {
+            return Err(McpError::internal(format!("the params of {method} are not an object")));
+        }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
         self.0.send(frame).await;
         Ok(())
