@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::queue::Queue;
 use crate::cancel::Cancellation;
+use crate::limits::from_now;
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
@@ -63,7 +64,7 @@ impl Call {
         form: Form,
     ) -> Self {
         Self {
-            deadline: server.limits.handler_time.map(|time| Instant::now() + time),
+            deadline: server.limits.handler_time.map(from_now),
             queue: Queue::new(server.limits.queue_bytes),
             cancellation: Cancellation::default(),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
