@@ -8,6 +8,7 @@
 //! The work belongs to the exchange: dropping the exchange, or the stream it became, cancels it.
 
 pub(crate) mod answer;
+mod attended;
 mod builtin;
 pub(crate) mod call;
 mod drive;
@@ -33,6 +34,7 @@ use crate::protocol::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::Request;
 use answer::Finished;
+pub(crate) use attended::panic_message;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 use drive::Drive;

@@ -19,7 +19,7 @@ use super::listing::{self, Listing, Page};
 use crate::changes::{Change, Changes, Listener};
 use crate::context::RequestContext;
 use crate::exchange::call::Call;
-use crate::exchange::{Failure, answering};
+use crate::exchange::{Failure, answering, panic_message};
 use crate::handler::{Answering, ParameterSource};
 use crate::observer::Misuse;
 use crate::principal::Principal;
@@ -132,8 +132,13 @@ impl ParameterSources {
     /// Asks the handler for its tools. `None` where that fails.
     async fn refresh(&self, call: &Arc<Call>) -> Option<Arc<Kept>> {
         let changes = self.changes.load(Ordering::Relaxed);
-        let listed = AssertUnwindSafe(listing::ask(call)).catch_unwind().await.ok()??;
-        Some(self.keep(call, listed, changes))
+        match AssertUnwindSafe(listing::ask(call)).catch_unwind().await {
+            Ok(listed) => Some(self.keep(call, listed?, changes)),
+            Err(panic) => {
+                call.server.observer.panicked(&call.observed(), &panic_message(panic));
+                None
+            }
+        }
     }
 
     /// Learns from a page that was served.
