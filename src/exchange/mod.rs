@@ -95,7 +95,9 @@ impl Exchange {
 
     fn decide(&self, finished: Finished) -> Answer {
         let Finished { status, frame, .. } = finished;
-        if self.call.form != Form::SseOnly && self.call.queue.is_empty() {
+        // Answers that are not 200 are JSON, whatever the client takes.
+        let may_be_json = self.call.form != Form::SseOnly || status != StatusCode::OK;
+        if may_be_json && self.call.queue.end_unused() {
             return Answer::Json(status, frame.json());
         }
         let stream = Stream::open(Arc::clone(&self.call));
@@ -134,8 +136,27 @@ impl Future for Exchange {
             return Poll::Pending;
         };
         let stream = Stream::open(Arc::clone(&self.call));
-        let call = Arc::clone(&self.call);
-        tokio::spawn(async move { call.queue.finish(drive.await.frame.event()) });
+        let ending = Ending(Arc::clone(&self.call));
+        tokio::spawn(async move { ending.0.queue.finish(drive.await.frame.event()) });
         Poll::Ready(Answer::Sse(stream))
+    }
+}
+
+impl Drop for Exchange {
+    /// Dropped before its answer, it has no reader: whoever still sends must not wait for one.
+    fn drop(&mut self) {
+        if self.drive.is_some() {
+            self.call.queue.abandon();
+        }
+    }
+}
+
+/// Ends the stream however its task ends, so that no client waits for a task that is gone: one whose observer panicked,
+/// or whose runtime was shut down.
+struct Ending(Arc<Call>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.queue.end();
     }
 }
