@@ -139,7 +139,7 @@ impl RequestContext {
         let Some(token) = self.0.message.progress_token() else {
             return;
         };
-        if !self.0.progress_rises(progress.progress) {
+        if !self.0.rises(progress.progress) {
             return;
         }
         let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
@@ -147,7 +147,7 @@ impl RequestContext {
         };
         let params = ProgressParams { progress_token: token, progress: &progress };
         if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
-            self.0.send(frame).await;
+            self.0.report(progress.progress, frame).await;
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::queue::Queue;
 use crate::cancel::Cancellation;
+use crate::limits::from_now;
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
@@ -28,6 +29,7 @@ pub(crate) struct Call {
     pub(crate) deadline: Option<Instant>,
     pub(crate) form: Form,
     pub(crate) queue: Queue,
+    /// The bits of the last report of progress that was queued. Written under the lock of the queue.
     progress: AtomicU64,
 }
 
@@ -63,7 +65,7 @@ impl Call {
         form: Form,
     ) -> Self {
         Self {
-            deadline: server.limits.handler_time.map(|time| Instant::now() + time),
+            deadline: server.limits.handler_time.map(from_now),
             queue: Queue::new(server.limits.queue_bytes),
             cancellation: Cancellation::default(),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
@@ -89,14 +91,27 @@ impl Call {
     /// once the answer is made.
     pub(crate) async fn send(&self, frame: Frame) {
         if self.form != Form::JsonOnly {
-            self.queue.send(frame.event()).await;
+            self.queue.send(frame.event(), || true).await;
         }
     }
 
-    /// Notes a report of progress. Whether it rises above all earlier ones.
-    pub(crate) fn progress_rises(&self, progress: f64) -> bool {
-        let rises = |last: u64| (progress.is_finite() && progress > f64::from_bits(last)).then(|| progress.to_bits());
-        self.progress.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rises).is_ok()
+    /// Queues a report of progress, as [`send`](Self::send) does, unless one that was queued before has come as far.
+    pub(crate) async fn report(&self, progress: f64, frame: Frame) {
+        if self.form != Form::JsonOnly {
+            let note = || {
+                let rises = self.rises(progress);
+                if rises {
+                    self.progress.store(progress.to_bits(), Ordering::Relaxed);
+                }
+                rises
+            };
+            self.queue.send(frame.event(), note).await;
+        }
+    }
+
+    /// Whether a report of progress rises above all that were queued.
+    pub(crate) fn rises(&self, progress: f64) -> bool {
+        progress.is_finite() && progress > f64::from_bits(self.progress.load(Ordering::Relaxed))
     }
 
     /// Whether the client is to see a log message of this level.

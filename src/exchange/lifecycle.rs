@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use super::call::Call;
 use crate::cancel::CancelCause;
+use crate::limits::from_now;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::transport::{Counts, DrainReport};
@@ -26,6 +27,8 @@ pub(crate) struct Lifecycle {
     draining: AtomicBool,
     /// The deadline of a drain has passed: what shows itself from now on is cancelled at once.
     cut: AtomicBool,
+    /// How many exchanges drains have cut so far.
+    cuts: AtomicUsize,
     idle: Notify,
     next: AtomicU64,
     waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
@@ -54,13 +57,13 @@ impl Lifecycle {
     pub(crate) async fn drain(&self, within: Duration) -> DrainReport {
         self.draining.store(true, Ordering::SeqCst);
         let in_flight = self.in_flight.load(Ordering::SeqCst);
-        let deadline = Instant::now() + within;
-        if timeout_at(deadline, self.idle()).await.is_ok() {
-            return DrainReport { in_flight, cut: 0 };
+        let cut_before = self.cuts.load(Ordering::SeqCst);
+        if timeout_at(from_now(within), self.idle()).await.is_err() {
+            self.cut_all();
+            let _ = timeout(LAST_POLL, self.idle()).await;
         }
-        let cut = self.cut_all();
-        let _ = timeout_at(deadline + LAST_POLL, self.idle()).await;
-        DrainReport { in_flight, cut }
+        // Also those that another drain cut meanwhile.
+        DrainReport { in_flight, cut: self.cuts.load(Ordering::SeqCst) - cut_before }
     }
 
     async fn idle(&self) {
@@ -74,18 +77,20 @@ impl Lifecycle {
         }
     }
 
-    fn cut_all(&self) -> usize {
+    fn cut_all(&self) {
         self.cut.store(true, Ordering::SeqCst);
-        let mut cut = 0;
         for shard in &self.waiting {
             let calls: Vec<_> =
                 shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect();
-            cut += calls.len();
-            for call in calls {
-                call.cancellation.cancel(CancelCause::Drained);
-            }
+            calls.iter().for_each(|call| self.cut(call));
         }
-        cut
+    }
+
+    /// Cancels a call, and counts it unless it was cancelled already.
+    fn cut(&self, call: &Call) {
+        if call.cancellation.cancel(CancelCause::Drained) {
+            self.cuts.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     fn shard(&self, number: u64) -> Option<&Mutex<HashMap<u64, Weak<Call>>>> {
@@ -120,7 +125,7 @@ impl Ticket {
         }
         self.number = Some(number);
         if lifecycle.cut.load(Ordering::SeqCst) {
-            call.cancellation.cancel(CancelCause::Drained);
+            lifecycle.cut(call);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! The work belongs to the exchange: dropping the exchange, or the stream it became, cancels it.
 
 pub(crate) mod answer;
+mod attended;
 mod builtin;
 pub(crate) mod call;
 mod drive;
@@ -35,10 +36,10 @@ use crate::protocol::refusal::Refusal;
 use crate::reply::Reply;
 use crate::request::Request;
 use answer::Finished;
+use attended::panic_message;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
-
-use drive::{Drive, panic_message};
+use drive::Drive;
 use lifecycle::Ticket;
 pub(crate) use notified::hear;
 pub(crate) use stream::Stream;
@@ -78,7 +79,7 @@ pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
     let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
         Ok(Ok(reply)) => return Some(reply),
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::Panicked(panic_message(&*panic)),
+        Err(panic) => Failure::Panicked(panic_message(panic)),
     };
     match failure {
         Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),
@@ -112,10 +113,9 @@ impl Exchange {
 
     fn decide(&self, finished: Finished) -> Answer {
         let Finished { status, frame, .. } = finished;
-        // `Accept` shapes what is answered with 200, and nothing else.
-        let as_json = self.call.form != Form::SseOnly || status != StatusCode::OK;
-        if as_json && self.call.queue.is_empty() {
-            self.call.queue.abandon();
+        // Answers that are not 200 are JSON, whatever the client takes.
+        let may_be_json = self.call.form != Form::SseOnly || status != StatusCode::OK;
+        if may_be_json && self.call.queue.end_unused() {
             return Answer::Json(status, frame.json());
         }
         let stream = Stream::open(Arc::clone(&self.call));
@@ -133,15 +133,6 @@ impl Exchange {
         }
         let after = self.call.server.limits.commit_after;
         self.commit.get_or_insert_with(|| Box::pin(sleep(after))).as_mut().poll(cx).is_ready()
-    }
-}
-
-impl Drop for Exchange {
-    /// Undecided still: the client is gone, and nobody will ever read what a task of the handler's goes on to send.
-    fn drop(&mut self) {
-        if self.drive.take().is_some() {
-            self.call.queue.abandon();
-        }
     }
 }
 
@@ -163,8 +154,27 @@ impl Future for Exchange {
             return Poll::Pending;
         };
         let stream = Stream::open(Arc::clone(&self.call));
-        let call = Arc::clone(&self.call);
-        tokio::spawn(async move { call.queue.finish(drive.await.frame.event()) });
+        let ending = Ending(Arc::clone(&self.call));
+        tokio::spawn(async move { ending.0.queue.finish(drive.await.frame.event()) });
         Poll::Ready(Answer::Sse(stream))
+    }
+}
+
+impl Drop for Exchange {
+    /// Dropped before its answer, it has no reader: whoever still sends must not wait for one.
+    fn drop(&mut self) {
+        if self.drive.is_some() {
+            self.call.queue.abandon();
+        }
+    }
+}
+
+/// Ends the stream however its task ends, so that no client waits for a task that is gone: one whose observer panicked,
+/// or whose runtime was shut down.
+struct Ending(Arc<Call>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.queue.end();
     }
 }

@@ -34,8 +34,6 @@ enum Phase {
     Open,
     /// Nothing more is queued; what is there may still be read.
     Ended,
-    /// The reader is gone.
-    Abandoned,
 }
 
 impl Queue {
@@ -44,27 +42,58 @@ impl Queue {
         Self { capacity, room, state: Mutex::default() }
     }
 
-    /// Queues a message, waiting for room. A message to an ended queue is dropped.
-    pub(crate) async fn send(&self, message: Bytes) {
+    /// Queues a message, waiting for room. Dropped where the queue has ended, and where it is not wanted any more once
+    /// its turn has come.
+    pub(crate) async fn send(&self, message: Bytes, is_wanted: impl FnOnce() -> bool) {
         if let Ok(permits) = self.room.acquire_many(self.cost(&message)).await {
-            permits.forget();
-            self.put(message);
+            // Asked under the lock: what is wanted may depend on what went before.
+            let mut state = self.state();
+            if state.phase == Phase::Open && is_wanted() {
+                permits.forget();
+                state.messages.push_back(message);
+                wake(state);
+            }
         }
     }
 
     /// Queues the answer, past the bound, and ends the queue.
     pub(crate) fn finish(&self, answer: Bytes) {
-        self.put(answer);
-        self.close(Phase::Ended);
+        let mut state = self.state();
+        if state.phase == Phase::Open {
+            state.messages.push_back(answer);
+            state.phase = Phase::Ended;
+        }
+        wake(state);
+        self.room.close();
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
+    }
+
+    /// Ends the queue if nothing is in it, and tells whether it did.
+    pub(crate) fn end_unused(&self) -> bool {
+        let mut state = self.state();
+        let is_unused = state.messages.is_empty();
+        if is_unused {
+            state.phase = Phase::Ended;
+            drop(state);
+            self.room.close();
+        }
+        is_unused
     }
 
     /// Gives up the reading side: what is queued is dropped, and so is whatever comes.
     pub(crate) fn abandon(&self) {
-        self.close(Phase::Abandoned);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.state().messages.is_empty()
+        let mut state = self.state();
+        state.messages = VecDeque::new();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Whether a message waits to be read; if none does, the reader is woken once one does.
@@ -98,26 +127,6 @@ impl Queue {
         }
         state.watch(cx);
         Poll::Pending
-    }
-
-    fn put(&self, message: Bytes) {
-        let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.messages.push_back(message);
-            wake(state);
-        }
-    }
-
-    fn close(&self, phase: Phase) {
-        self.room.close();
-        let mut state = self.state();
-        if state.phase != Phase::Abandoned {
-            state.phase = phase;
-        }
-        if phase == Phase::Abandoned {
-            state.messages = VecDeque::new();
-        }
-        wake(state);
     }
 
     fn cost(&self, message: &Bytes) -> u32 {

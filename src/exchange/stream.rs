@@ -12,6 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::call::Call;
 use crate::cancel::CancelCause;
+use crate::limits::NEVER;
 use crate::protocol::sse;
 
 /// The events of one answer, with comments while it is silent. Dropping it before its end cancels the call.
@@ -71,5 +72,5 @@ impl Drop for Stream {
 /// Within a tenth either way, so that many streams opened at once do not all speak at once.
 fn jittered(interval: Duration) -> Duration {
     let chance = RandomState::new().hash_one(0_u8) % 2048;
-    interval.mul_f64(0.9 + 0.2 * f64::from(u32::try_from(chance).unwrap_or_default()) / 2048.0)
+    interval.min(NEVER).mul_f64(0.9 + 0.2 * f64::from(u32::try_from(chance).unwrap_or_default()) / 2048.0)
 }
