@@ -4,6 +4,7 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+mod exchange;
 mod harness;
 mod ladder;
 mod ledger;
@@ -20,5 +21,6 @@ fn main() -> ExitCode {
     let mut wire = Wire::default();
     support::check::register(&mut wire);
     ladder::register(&mut wire);
+    exchange::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
