@@ -55,7 +55,7 @@ use crate::transport::{Counts, DrainReport, Transport};
 /// A request that waits for anything, and an event stream, need a tokio runtime with its time driver.
 #[derive(Clone)]
 pub struct StreamableHttpService {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What all clones share.
