@@ -18,3 +18,6 @@ pub use body::ResponseBody;
 pub use builder::StreamableHttpBuilder;
 pub use future::{ResponseFuture, ServiceFuture};
 pub use service::StreamableHttpService;
+
+#[cfg(test)]
+mod tests;
