@@ -206,3 +206,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
         reader.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

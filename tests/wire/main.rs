@@ -6,6 +6,7 @@
 
 mod cors;
 mod era;
+mod exchange;
 mod harness;
 mod http;
 mod ladder;
@@ -32,5 +33,6 @@ fn main() -> ExitCode {
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
+    exchange::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
