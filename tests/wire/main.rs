@@ -4,6 +4,7 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+mod batch;
 mod cors;
 mod era;
 mod harness;
@@ -32,5 +33,6 @@ fn main() -> ExitCode {
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
+    batch::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
