@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
@@ -34,6 +34,7 @@ pub(crate) struct Call {
     pub(crate) queue: Outlet,
     pub(crate) session: Option<Arc<SessionState>>,
     progress: AtomicU64,
+    answered: AtomicBool,
 }
 
 /// The way back: a queue of the call's own, or the one it shares with its batch.
@@ -109,6 +110,7 @@ impl Call {
             cancellation: Cancellation::default(),
             reason: OnceLock::new(),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
+            answered: AtomicBool::new(false),
             message,
             revision,
             http,
@@ -132,8 +134,13 @@ impl Call {
     /// once the answer is made.
     pub(crate) async fn send(&self, frame: Frame) {
         if self.form != Form::JsonOnly {
-            self.queue.send(frame.event()).await;
+            self.queue.send(frame.event(), &self.answered).await;
         }
+    }
+
+    /// Its answer is being made: what it still sends is dropped.
+    pub(crate) fn set_answered(&self) {
+        self.answered.store(true, Ordering::Release);
     }
 
     /// Cancels in the client's name.

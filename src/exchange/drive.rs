@@ -93,6 +93,7 @@ impl Work {
     fn end(self, outcome: Outcome) -> Finished {
         let Self { answering, call, ticket, .. } = self;
         drop_quietly(answering, &call);
+        call.set_answered();
         let finished = answer::finish(&call, outcome);
         call.server.observer.exchange_ended(&call.observed(), finished.end);
         drop(ticket);

@@ -1,6 +1,7 @@
 //! The messages of one stream on their way to the client: bounded, first in first out, nothing allocated until used.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -34,25 +35,37 @@ pub(crate) struct Reply {
 /// Answers in order. Most often there is one, which allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    first: Option<Reply>,
-    rest: VecDeque<Reply>,
+    first: Option<Queued>,
+    rest: VecDeque<Queued>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    reply: Reply,
+    /// How many messages came before it.
+    after: u64,
 }
 
 impl Answers {
-    fn push(&mut self, reply: Reply) {
+    fn push(&mut self, queued: Queued) {
         if self.is_empty() {
-            self.first = Some(reply);
+            self.first = Some(queued);
         } else {
-            self.rest.push_back(reply);
+            self.rest.push_back(queued);
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Reply> {
-        self.first.take().or_else(|| self.rest.pop_front())
+        self.first.take().or_else(|| self.rest.pop_front()).map(|queued| queued.reply)
     }
 
-    fn front(&self) -> Option<&Reply> {
+    fn front(&self) -> Option<&Queued> {
         self.first.as_ref().or_else(|| self.rest.front())
+    }
+
+    /// Whether the next answer's turn has come, that many messages having been read.
+    fn is_due(&self, read: u64) -> bool {
+        self.front().is_some_and(|queued| queued.after <= read)
     }
 
     fn is_empty(&self) -> bool {
@@ -63,7 +76,7 @@ impl Answers {
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// Messages that come before any answer.
+    /// A message, and perhaps answers.
     Messages,
     /// Answers, if any, and nothing else for ever.
     Answers,
@@ -72,6 +85,8 @@ pub(crate) enum Outlook {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Bytes>,
+    /// How many messages have been read.
+    read: u64,
     answers: Answers,
     reader: Option<Waker>,
     phase: Phase,
@@ -93,19 +108,26 @@ impl Queue {
         Self { capacity, room, state: Mutex::default() }
     }
 
-    /// Queues a message, waiting for room. A message to an ended queue is dropped.
-    pub(crate) async fn send(&self, message: Bytes) {
+    /// Queues a message, waiting for room. A message to an ended queue is dropped, and so is one whose sender has been
+    /// `answered`: others of its batch may still hold the queue open.
+    pub(crate) async fn send(&self, message: Bytes, answered: &AtomicBool) {
+        if answered.load(Ordering::Acquire) {
+            return;
+        }
         if let Ok(permits) = self.room.acquire_many(self.cost(&message)).await {
-            permits.forget();
-            self.put(message);
+            if self.put(message, answered) {
+                permits.forget();
+            }
         }
     }
 
-    /// Queues an answer, past the bound.
+    /// Queues an answer, past the bound. It keeps its place among the messages: those of another call of its batch must
+    /// not hold it back.
     pub(crate) fn answer(&self, reply: Reply) {
         let mut state = self.state();
         if state.phase == Phase::Open {
-            state.answers.push(reply);
+            let after = state.read + u64::try_from(state.messages.len()).unwrap_or_default();
+            state.answers.push(Queued { reply, after });
             wake(state);
         }
     }
@@ -135,7 +157,7 @@ impl Queue {
 
     /// The status of the first answer.
     pub(crate) fn status(&self) -> Option<StatusCode> {
-        self.state().answers.front().map(|answer| answer.status)
+        self.state().answers.front().map(|queued| queued.reply.status)
     }
 
     /// Takes the answers, for a reader that wants no events.
@@ -152,13 +174,14 @@ impl Queue {
     /// The next event; `None` after the last. For one reader.
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.state();
+        if state.answers.is_due(state.read) {
+            return Poll::Ready(state.answers.pop().map(|answer| answer.frame.event()));
+        }
         if let Some(message) = state.messages.pop_front() {
+            state.read += 1;
             drop(state);
             self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
             return Poll::Ready(Some(message));
-        }
-        if let Some(answer) = state.answers.pop() {
-            return Poll::Ready(Some(answer.frame.event()));
         }
         if state.phase != Phase::Open {
             return Poll::Ready(None);
@@ -167,12 +190,15 @@ impl Queue {
         Poll::Pending
     }
 
-    fn put(&self, message: Bytes) {
+    /// Looks at `answered` under the lock, so that nothing gets in behind the sender's own answer.
+    fn put(&self, message: Bytes, answered: &AtomicBool) -> bool {
         let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.messages.push_back(message);
-            wake(state);
+        if state.phase != Phase::Open || answered.load(Ordering::Acquire) {
+            return false;
         }
+        state.messages.push_back(message);
+        wake(state);
+        true
     }
 
     fn close(&self, phase: Phase) {
