@@ -7,6 +7,7 @@
 mod batch;
 mod cors;
 mod era;
+mod general;
 mod harness;
 mod http;
 mod ladder;
@@ -34,5 +35,6 @@ fn main() -> ExitCode {
     cors::register(&mut wire);
     modern::register(&mut wire);
     batch::register(&mut wire);
+    general::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
