@@ -7,8 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::join_all;
-use http::StatusCode;
+use http::header::HOST;
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn as client;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
@@ -99,43 +104,38 @@ async fn dead_peer(cx: Cx) {
     for h2 in [false, true] {
         let session = session::open(&client, cx.revision).await;
         let dead = Arc::new(AtomicBool::new(false));
-        let ours = peer(&service, h2, &dead);
-        let (head, _) = http::Request::<http_body_util::Full<bytes::Bytes>>::from(session.get()).into_parts();
-        let mut request = http::Request::from_parts(head, http_body_util::Empty::<bytes::Bytes>::new());
-        *request.uri_mut() = "http://localhost/mcp".parse().expect("a URI");
-        let response = if h2 {
-            let (mut sender, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(ours))
-                    .await
-                    .expect("a handshake");
-            tokio::spawn(connection);
-            let response = sender.send_request(request).await.expect("an answer");
-            // The client's side keeps the connection open.
-            std::mem::forget(sender);
-            response
-        } else {
-            *request.uri_mut() = "/mcp".parse().expect("a URI");
-            request.headers_mut().insert("host", "localhost".parse().expect("a host"));
-            let (mut sender, connection) =
-                hyper::client::conn::http1::handshake(TokioIo::new(ours)).await.expect("a handshake");
-            tokio::spawn(connection);
-            let response = sender.send_request(request).await.expect("an answer");
-            std::mem::forget(sender);
-            response
-        };
-        assert_eq!(response.status(), StatusCode::OK);
+        let stream = get_over(peer(&service, h2, &dead), h2, &session).await;
         sleep(Duration::from_secs(20)).await;
         conflict(&session).await;
         dead.store(true, Ordering::SeqCst);
         conflict(&session).await;
         let begun = Instant::now();
-        while service.counts().streams > 0 {
-            sleep(Duration::from_millis(100)).await;
-        }
+        until(|| service.counts().streams == 0).await;
         assert!(begun.elapsed() < Duration::from_secs(17), "at the next comment: {:?}", begun.elapsed());
         drop(session.listen().await);
         until(|| service.counts().streams == 0).await;
-        drop(response);
+        drop(stream);
+    }
+}
+
+/// Opens the stream of a session over one connection, which stays open as long as what is returned.
+async fn get_over(ours: DuplexStream, h2: bool, session: &Session) -> impl Sized {
+    let mut request = Request::<Full<Bytes>>::from(session.get());
+    let io = TokioIo::new(ours);
+    if h2 {
+        *request.uri_mut() = "http://localhost/mcp".parse().expect("a URI");
+        let (mut sender, connection) = client::http2::handshake(TokioExecutor::new(), io).await.expect("a handshake");
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::OK);
+        (response, Some(sender), None)
+    } else {
+        request.headers_mut().insert(HOST, HeaderValue::from_static("localhost"));
+        let (mut sender, connection) = client::http1::handshake(io).await.expect("a handshake");
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::OK);
+        (response, None, Some(sender))
     }
 }
 
@@ -144,7 +144,7 @@ fn peer(service: &StreamableHttpService, h2: bool, dead: &Arc<AtomicBool>) -> Du
     let (ours, theirs) = duplex(1 << 16);
     let io = TokioIo::new(Mortal { stream: theirs, dead: Arc::clone(dead) });
     let service = server::boxed(service.clone());
-    let service = service.map_request(|request: http::Request<hyper::body::Incoming>| request.map(server::body));
+    let service = service.map_request(|request: Request<Incoming>| request.map(server::body));
     let service = TowerToHyperService::new(service);
     tokio::spawn(async move {
         if h2 {
