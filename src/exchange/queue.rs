@@ -1,7 +1,6 @@
 //! The messages of one stream on their way to the client: bounded, first in first out, nothing allocated until used.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -98,8 +97,6 @@ enum Phase {
     Open,
     /// Nothing more is queued; what is there may still be read.
     Ended,
-    /// The reader is gone.
-    Abandoned,
 }
 
 impl Queue {
@@ -108,15 +105,16 @@ impl Queue {
         Self { capacity, room, state: Mutex::default() }
     }
 
-    /// Queues a message, waiting for room. A message to an ended queue is dropped, and so is one whose sender has been
-    /// `answered`: others of its batch may still hold the queue open.
-    pub(crate) async fn send(&self, message: Bytes, answered: &AtomicBool) {
-        if answered.load(Ordering::Acquire) {
-            return;
-        }
+    /// Queues a message, waiting for room. Dropped where the queue has ended, and where it is not wanted any more once
+    /// its turn has come.
+    pub(crate) async fn send(&self, message: Bytes, is_wanted: impl FnOnce() -> bool) {
         if let Ok(permits) = self.room.acquire_many(self.cost(&message)).await {
-            if self.put(message, answered) {
+            // Asked under the lock: what is wanted may depend on what went before.
+            let mut state = self.state();
+            if state.phase == Phase::Open && is_wanted() {
                 permits.forget();
+                state.messages.push_back(message);
+                wake(state);
             }
         }
     }
@@ -134,12 +132,20 @@ impl Queue {
 
     /// Nothing more will come.
     pub(crate) fn end(&self) {
-        self.close(Phase::Ended);
+        let mut state = self.state();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Gives up the reading side: what is queued is dropped, and so is whatever comes.
     pub(crate) fn abandon(&self) {
-        self.close(Phase::Abandoned);
+        let mut state = self.state();
+        state.messages = VecDeque::new();
+        state.answers = Answers::default();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Tells what lies before a reader that has not begun to read.
@@ -148,7 +154,7 @@ impl Queue {
         if !state.messages.is_empty() {
             return Poll::Ready(Outlook::Messages);
         }
-        if state.phase != Phase::Open {
+        if state.phase == Phase::Ended {
             return Poll::Ready(Outlook::Answers);
         }
         state.watch(cx);
@@ -168,7 +174,7 @@ impl Queue {
     /// Whether the queue has ended and everything has been read.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state();
-        state.phase != Phase::Open && state.messages.is_empty() && state.answers.is_empty()
+        state.phase == Phase::Ended && state.messages.is_empty() && state.answers.is_empty()
     }
 
     /// The next event; `None` after the last. For one reader.
@@ -183,35 +189,11 @@ impl Queue {
             self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
             return Poll::Ready(Some(message));
         }
-        if state.phase != Phase::Open {
+        if state.phase == Phase::Ended {
             return Poll::Ready(None);
         }
         state.watch(cx);
         Poll::Pending
-    }
-
-    /// Looks at `answered` under the lock, so that nothing gets in behind the sender's own answer.
-    fn put(&self, message: Bytes, answered: &AtomicBool) -> bool {
-        let mut state = self.state();
-        if state.phase != Phase::Open || answered.load(Ordering::Acquire) {
-            return false;
-        }
-        state.messages.push_back(message);
-        wake(state);
-        true
-    }
-
-    fn close(&self, phase: Phase) {
-        self.room.close();
-        let mut state = self.state();
-        if state.phase != Phase::Abandoned {
-            state.phase = phase;
-        }
-        if phase == Phase::Abandoned {
-            state.messages = VecDeque::new();
-            state.answers = Answers::default();
-        }
-        wake(state);
     }
 
     fn cost(&self, message: &Bytes) -> u32 {
