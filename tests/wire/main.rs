@@ -15,6 +15,7 @@ mod ledger;
 mod modern;
 mod origin;
 mod sessionless;
+mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -36,5 +37,6 @@ fn main() -> ExitCode {
     modern::register(&mut wire);
     batch::register(&mut wire);
     general::register(&mut wire);
+    shutdown::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
