@@ -4,9 +4,11 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+mod batch;
 mod cors;
 mod era;
 mod exchange;
+mod general;
 mod harness;
 mod http;
 mod ladder;
@@ -14,6 +16,7 @@ mod ledger;
 mod modern;
 mod origin;
 mod sessionless;
+mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -34,5 +37,8 @@ fn main() -> ExitCode {
     cors::register(&mut wire);
     modern::register(&mut wire);
     exchange::register(&mut wire);
+    batch::register(&mut wire);
+    general::register(&mut wire);
+    shutdown::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
