@@ -13,6 +13,7 @@ mod harness;
 mod http;
 mod ladder;
 mod ledger;
+mod legacy;
 mod modern;
 mod origin;
 mod sessionless;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     http::register(&mut wire);
     era::register(&mut wire);
     sessionless::register(&mut wire);
+    legacy::register(&mut wire);
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
