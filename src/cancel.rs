@@ -19,7 +19,7 @@ pub enum CancelCause {
     Drained,
     /// The client cancelled it with `notifications/cancelled`. Nothing is answered.
     Requested,
-    /// Its session ended.
+    /// Its session ended: the client deleted it. Nothing is answered.
     SessionEnded,
 }
 
