@@ -10,8 +10,10 @@ mod harness;
 mod http;
 mod ladder;
 mod ledger;
+mod listen;
 mod modern;
 mod origin;
+mod publish;
 mod sessionless;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
@@ -32,5 +34,7 @@ fn main() -> ExitCode {
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
+    listen::register(&mut wire);
+    publish::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
