@@ -34,13 +34,15 @@ pub(crate) struct Cancellation {
 }
 
 impl Cancellation {
-    /// Cancels, if nobody has. Wakes the waiters and the driver.
-    pub(crate) fn cancel(&self, cause: CancelCause) {
-        let set = self.cause.compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire);
-        if set.is_ok() {
+    /// Cancels, and wakes the waiters and the driver. Does nothing if somebody has cancelled before; tells whether it
+    /// did.
+    pub(crate) fn cancel(&self, cause: CancelCause) -> bool {
+        let is_first = self.cause.compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if is_first {
             self.waiters.notify_waiters();
             self.driver.wake();
         }
+        is_first
     }
 
     pub(crate) fn cause(&self) -> Option<CancelCause> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::error::Error;
 
 /// The bounds a transport keeps. Each says its unit, its default, what a client sees past it, and the memory it bounds.
@@ -193,6 +195,14 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// As good as never. [`Duration::MAX`], by which an application may well say so, is more than the clock can count.
+pub(crate) const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The moment when `time` will have passed.
+pub(crate) fn from_now(time: Duration) -> Instant {
+    Instant::now() + time.min(NEVER)
 }
 
 /// One byte for each message that a queue holds at most.

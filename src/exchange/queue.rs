@@ -83,8 +83,6 @@ enum Phase {
     Open,
     /// Nothing more is queued; what is there may still be read.
     Ended,
-    /// The reader is gone.
-    Abandoned,
 }
 
 impl Queue {
@@ -93,11 +91,17 @@ impl Queue {
         Self { capacity, room, state: Mutex::default() }
     }
 
-    /// Queues a message, waiting for room. A message to an ended queue is dropped.
-    pub(crate) async fn send(&self, message: Bytes) {
+    /// Queues a message, waiting for room. Dropped where the queue has ended, and where it is not wanted any more once
+    /// its turn has come.
+    pub(crate) async fn send(&self, message: Bytes, is_wanted: impl FnOnce() -> bool) {
         if let Ok(permits) = self.room.acquire_many(self.cost(&message)).await {
-            permits.forget();
-            self.put(message);
+            // Asked under the lock: what is wanted may depend on what went before.
+            let mut state = self.state();
+            if state.phase == Phase::Open && is_wanted() {
+                permits.forget();
+                state.messages.push_back(message);
+                wake(state);
+            }
         }
     }
 
@@ -112,12 +116,20 @@ impl Queue {
 
     /// Nothing more will come.
     pub(crate) fn end(&self) {
-        self.close(Phase::Ended);
+        let mut state = self.state();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Gives up the reading side: what is queued is dropped, and so is whatever comes.
     pub(crate) fn abandon(&self) {
-        self.close(Phase::Abandoned);
+        let mut state = self.state();
+        state.messages = VecDeque::new();
+        state.answers = Answers::default();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Tells what lies before a reader that has not begun to read.
@@ -126,7 +138,7 @@ impl Queue {
         if !state.messages.is_empty() {
             return Poll::Ready(Outlook::Messages);
         }
-        if state.phase != Phase::Open {
+        if state.phase == Phase::Ended {
             return Poll::Ready(Outlook::Answers);
         }
         state.watch(cx);
@@ -146,7 +158,7 @@ impl Queue {
     /// Whether the queue has ended and everything has been read.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state();
-        state.phase != Phase::Open && state.messages.is_empty() && state.answers.is_empty()
+        state.phase == Phase::Ended && state.messages.is_empty() && state.answers.is_empty()
     }
 
     /// The next event; `None` after the last. For one reader.
@@ -160,32 +172,11 @@ impl Queue {
         if let Some(answer) = state.answers.pop() {
             return Poll::Ready(Some(answer.frame.event()));
         }
-        if state.phase != Phase::Open {
+        if state.phase == Phase::Ended {
             return Poll::Ready(None);
         }
         state.watch(cx);
         Poll::Pending
-    }
-
-    fn put(&self, message: Bytes) {
-        let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.messages.push_back(message);
-            wake(state);
-        }
-    }
-
-    fn close(&self, phase: Phase) {
-        self.room.close();
-        let mut state = self.state();
-        if state.phase != Phase::Abandoned {
-            state.phase = phase;
-        }
-        if phase == Phase::Abandoned {
-            state.messages = VecDeque::new();
-            state.answers = Answers::default();
-        }
-        wake(state);
     }
 
     fn cost(&self, message: &Bytes) -> u32 {

@@ -59,6 +59,14 @@ impl Future for Work {
     }
 }
 
+impl Drop for Work {
+    /// However it ends, no client waits for work that is gone: not where an observer panicked, nor where the runtime was
+    /// shut down.
+    fn drop(&mut self) {
+        self.subject.queue().end();
+    }
+}
+
 /// A request that its client cancelled is not answered.
 fn answer(queue: &Queue, finished: Finished) {
     if finished.end != ExchangeEnd::Cancelled(CancelCause::Requested) {

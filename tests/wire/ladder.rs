@@ -89,7 +89,7 @@ pub async fn service(draining: bool) -> (StreamableHttpService, Arc<AtomicUsize>
 struct Ladder {
     revision: Revision,
     right: fn(Revision) -> Call,
-    /// What the right request is answered with. Where that is a refusal, it is one that no session would change.
+    /// What the right request is answered with: a refusal for a GET or DELETE, which belongs to no session.
     bottom: StatusCode,
     /// Whether it carries an id that a refusal could name.
     has_id: bool,
