@@ -14,8 +14,10 @@ mod http;
 mod ladder;
 mod ledger;
 mod legacy;
+mod listen;
 mod modern;
 mod origin;
+mod publish;
 mod sessionless;
 mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
@@ -42,5 +44,7 @@ fn main() -> ExitCode {
     batch::register(&mut wire);
     general::register(&mut wire);
     shutdown::register(&mut wire);
+    listen::register(&mut wire);
+    publish::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
