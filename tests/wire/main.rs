@@ -12,6 +12,7 @@ mod harness;
 mod http;
 mod ladder;
 mod ledger;
+mod limits;
 mod modern;
 mod origin;
 mod sessionless;
@@ -38,5 +39,6 @@ fn main() -> ExitCode {
     batch::register(&mut wire);
     general::register(&mut wire);
     shutdown::register(&mut wire);
+    limits::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
