@@ -223,3 +223,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
         reader.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

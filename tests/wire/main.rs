@@ -7,14 +7,17 @@
 mod batch;
 mod cors;
 mod era;
+mod exchange;
 mod general;
 mod harness;
 mod http;
 mod ladder;
 mod ledger;
-mod limits;
+mod legacy;
+mod listen;
 mod modern;
 mod origin;
+mod publish;
 mod sessionless;
 mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
@@ -33,12 +36,16 @@ fn main() -> ExitCode {
     http::register(&mut wire);
     era::register(&mut wire);
     sessionless::register(&mut wire);
+    legacy::register(&mut wire);
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
+    exchange::register(&mut wire);
     batch::register(&mut wire);
     general::register(&mut wire);
     shutdown::register(&mut wire);
+    listen::register(&mut wire);
+    publish::register(&mut wire);
     limits::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
