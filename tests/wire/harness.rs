@@ -139,6 +139,15 @@ impl Wire {
         self.register("any", row, &revisions, carriers, &test);
     }
 
+    /// The part of a requirement of all five revisions that only 2026-07-28 can meet.
+    pub fn modern_part_of_any<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        self.register("any", row, &[Revision::V2026_07_28], carriers, &test);
+    }
+
     /// A requirement of 2026-07-28.
     pub fn modern<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
     where

@@ -48,5 +48,6 @@ fn main() -> ExitCode {
     shutdown::register(&mut wire);
     listen::register(&mut wire);
     publish::register(&mut wire);
+    limits::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
