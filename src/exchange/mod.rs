@@ -27,7 +27,7 @@ use futures::FutureExt;
 use http::StatusCode;
 
 pub(crate) use attached::Attached;
-use attended::panic_message;
+pub(crate) use attended::panic_message;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;

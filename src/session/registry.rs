@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -12,15 +13,19 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use super::{Client, Session, SessionEnd, SessionState};
+use crate::exchange::panic_message;
+use crate::handler::ErasedHandler;
+use crate::observer::Exchange;
 use crate::principal::Principal;
+use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::server::Server;
 
 const SHARDS: usize = 16;
 
-/// A session younger than this never gives way to a new one: a flood of new ones must not drown those who have just
-/// come.
+/// A session whose client is ready gives way to a new one only when it has been idle for this long: a flood of new ones
+/// must not drown those who have just come.
 const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 
 type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;
@@ -62,7 +67,7 @@ impl Registry {
         self.shard(state.id()).insert(state.id().into(), Arc::clone(&state));
         self.count.fetch_add(1, Ordering::AcqRel);
         let session = Session::new(Arc::clone(&state));
-        self.server.handler.session_opened(&session);
+        self.tell(&session, |handler| handler.session_opened(&session));
         self.server.observer.session_opened(&session);
         self.start_sweeper();
         Ok(state)
@@ -89,8 +94,17 @@ impl Registry {
         }
         self.count.fetch_sub(1, Ordering::AcqRel);
         let session = Session::new(Arc::clone(session));
-        self.server.handler.session_closed(&session, end);
+        self.tell(&session, |handler| handler.session_closed(&session, end));
         self.server.observer.session_closed(&session, end);
+    }
+
+    /// Calls a hook of the handler's. One that panics must not take the connection along, and the sweeper least of all.
+    fn tell(&self, session: &Session, hook: impl FnOnce(&dyn ErasedHandler)) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&*self.server.handler))) {
+            let revision = session.revision();
+            let exchange = Exchange { revision, method: method::INITIALIZE, principal: session.principal() };
+            self.server.observer.panicked(&exchange, &panic_message(panic));
+        }
     }
 
     /// At the cap, sessions whose client never said it was ready give way first, then the longest idle.

@@ -125,8 +125,16 @@ impl Wire {
         F: Fn(Cx) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        let revisions: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect();
-        self.register("legacy", row, &revisions, carriers, &test);
+        self.register("legacy", row, &legacy(), carriers, &test);
+    }
+
+    /// A requirement of all five revisions, in what only those up to 2025-11-25 have.
+    pub fn any_legacy<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        self.register("any", row, &legacy(), carriers, &test);
     }
 
     /// The part of a requirement of all five revisions that only the four up to 2025-11-25 can meet.
@@ -198,6 +206,10 @@ impl Wire {
             }
         }
     }
+}
+
+fn legacy() -> Vec<Revision> {
+    Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect()
 }
 
 fn trial<F, Fut>(name: String, cx: Cx, test: F) -> Trial
