@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use mcp_transport::{Capabilities, McpError, McpHandler, Notification, Reply, Request, RequestContext, ServerInfo};
+use mcp_transport::{
+    Capabilities, McpError, McpHandler, Notification, Reply, Request, RequestContext, ServerInfo, Session, SessionEnd,
+};
 use serde_json::{Value, json};
 
 type Answer = BoxFuture<'static, Result<Reply, McpError>>;
@@ -15,6 +17,9 @@ pub struct Script {
     instructions: Option<String>,
     request: Arc<dyn Fn(Request, RequestContext) -> Answer + Send + Sync>,
     notification: Arc<dyn Fn(Notification, RequestContext) -> BoxFuture<'static, ()> + Send + Sync>,
+    subscribe: Arc<dyn Fn(String, RequestContext) -> BoxFuture<'static, Result<(), McpError>> + Send + Sync>,
+    opened: Arc<dyn Fn(&Session) + Send + Sync>,
+    closed: Arc<dyn Fn(&Session, SessionEnd) + Send + Sync>,
 }
 
 impl Script {
@@ -29,6 +34,9 @@ impl Script {
             instructions: None,
             request: Arc::new(move |message, cx| Box::pin(request(message, cx))),
             notification: Arc::new(|_, _| Box::pin(async {})),
+            subscribe: Arc::new(|_, _| Box::pin(async { Ok(()) })),
+            opened: Arc::new(|_| ()),
+            closed: Arc::new(|_, _| ()),
         }
     }
 
@@ -53,6 +61,26 @@ impl Script {
         Fut: Future<Output = ()> + Send + 'static,
     {
         self.notification = Arc::new(move |message, cx| Box::pin(notification(message, cx)));
+        self
+    }
+
+    /// Decides on subscriptions by `subscribe`.
+    pub fn deciding<F, Fut>(mut self, subscribe: F) -> Self
+    where
+        F: Fn(String, RequestContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), McpError>> + Send + 'static,
+    {
+        self.subscribe = Arc::new(move |uri, cx| Box::pin(subscribe(uri, cx)));
+        self
+    }
+
+    /// Hears of the life of sessions.
+    pub fn watching(
+        mut self,
+        opened: impl Fn(&Session) + Send + Sync + 'static,
+        closed: impl Fn(&Session, SessionEnd) + Send + Sync + 'static,
+    ) -> Self {
+        (self.opened, self.closed) = (Arc::new(opened), Arc::new(closed));
         self
     }
 
@@ -88,5 +116,16 @@ impl McpHandler for Script {
 
     async fn notification(&self, notification: Notification, cx: RequestContext) {
         (self.notification)(notification, cx).await;
+    }
+    async fn subscribe(&self, uri: String, cx: RequestContext) -> Result<(), McpError> {
+        (self.subscribe)(uri, cx).await
+    }
+
+    fn session_opened(&self, session: &Session) {
+        (self.opened)(session);
+    }
+
+    fn session_closed(&self, session: &Session, end: SessionEnd) {
+        (self.closed)(session, end);
     }
 }

@@ -6,4 +6,6 @@ pub mod handler;
 pub mod request;
 pub mod seen;
 pub mod server;
+pub mod session;
 pub mod sse;
+pub mod stage;
