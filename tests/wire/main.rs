@@ -5,6 +5,7 @@
 //! and `cargo test --test wire -- http/405` pick what they say.
 
 mod batch;
+mod clients;
 mod cors;
 mod era;
 mod exchange;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut wire = Wire::default();
     support::check::register(&mut wire);
+    clients::register(&mut wire);
     ladder::register(&mut wire);
     http::register(&mut wire);
     era::register(&mut wire);
