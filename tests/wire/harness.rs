@@ -186,6 +186,18 @@ impl Wire {
         }
     }
 
+    /// What a real client does, under the revision it speaks then. It belongs to no row: the rows it touches have tests of
+    /// their own, this one shows that they are enough.
+    pub fn client<F, Fut>(&mut self, revision: Revision, name: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        for &carrier in carriers.list() {
+            self.trials.push(trial(format!("{revision}/clients/{name}"), Cx { revision, carrier }, test.clone()));
+        }
+    }
+
     /// All trials, and the one that compares them with the ledger.
     pub fn into_trials(self) -> Vec<Trial> {
         let Self { mut trials, rows } = self;

@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value)] // a value made for one call is nobody's else
 
 mod batch;
+mod clients;
 mod cors;
 mod era;
 mod exchange;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut wire = Wire::default();
     support::check::register(&mut wire);
+    clients::register(&mut wire);
     ladder::register(&mut wire);
     http::register(&mut wire);
     era::register(&mut wire);
