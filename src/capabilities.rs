@@ -59,7 +59,7 @@ impl ServerInfo {
 /// What a server can do, as `initialize` and `server/discover` tell clients. Nothing is declared unless said.
 ///
 /// `listChanged` and `subscribe` are missing on purpose: whether a change reaches a client is the transport's to know,
-/// and it declares them where it does. Today that is nowhere.
+/// and it declares them where it does: to clients of 2026-07-28, and in sessions.
 ///
 /// ```
 /// use mcp_transport::Capabilities;

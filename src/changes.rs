@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// transport that was given none makes its own: see
 /// [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
 ///
-/// **Not yet:** a change reaches no client so far, for there is neither `subscriptions/listen` nor a session's stream.
-/// What it does today is to make the transport read the tools' `x-mcp-header` annotations anew.
+/// A change reaches every client that listens for it, in the form of its revision: `subscriptions/listen` streams of
+/// 2026-07-28, and the GET streams of sessions up to 2025-11-25. It also makes the transport read the tools'
+/// `x-mcp-header` annotations anew. Changes that a client has not read yet are told once, however often they happened.
 ///
 /// Publishing never waits. Cloning is cheap, and all clones are one.
 ///
