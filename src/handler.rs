@@ -145,6 +145,8 @@ pub enum ParameterSource {
     Known(Arc<ParameterHeaders>),
 }
 
+// A hook that is added and not forwarded would silently do nothing.
+#[deny(clippy::missing_trait_methods)]
 impl<H: McpHandler> McpHandler for Arc<H> {
     fn server_info(&self) -> ServerInfo {
         (**self).server_info()
@@ -225,5 +227,93 @@ impl<H: McpHandler> ErasedHandler for H {
 
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
         McpHandler::parameter_headers(self, tool, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use bytes::Bytes;
+    use futures::FutureExt;
+    use http_body_util::{BodyExt, Full};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::StreamableHttpService;
+
+    /// Overrides every hook, and notes which were called.
+    #[derive(Default)]
+    struct Every(Mutex<Vec<&'static str>>);
+
+    impl Every {
+        fn note(&self, hook: &'static str) {
+            self.0.lock().unwrap().push(hook);
+        }
+    }
+
+    #[deny(clippy::missing_trait_methods)]
+    impl McpHandler for Every {
+        fn server_info(&self) -> ServerInfo {
+            self.note("server_info");
+            ServerInfo::new("every", "7")
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            self.note("capabilities");
+            Capabilities::new().tools()
+        }
+
+        fn instructions(&self) -> Option<String> {
+            self.note("instructions");
+            Some("do".to_owned())
+        }
+
+        async fn request(&self, _: Request, _: RequestContext) -> Result<Reply, McpError> {
+            self.note("request");
+            Reply::empty()
+        }
+
+        async fn notification(&self, _: Notification, _: RequestContext) {
+            self.note("notification");
+        }
+
+        fn parameter_headers(&self, _: &str, _: &RequestContext) -> ParameterSource {
+            self.note("parameter_headers");
+            ParameterSource::Known(Arc::default())
+        }
+    }
+
+    /// The answer to a message of 2026-07-28, or `Null` where there is none.
+    fn ask(service: &StreamableHttpService, method: &str, id: Option<u8>) -> Value {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let mut message = json!({"jsonrpc": "2.0", "method": method, "params": {"name": "t", "_meta": meta}});
+        if let Some(id) = id {
+            message["id"] = id.into();
+        }
+        let request = http::Request::post("/mcp").header("content-type", "application/json");
+        let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+        let request = request.header("mcp-name", "t").body(Full::<Bytes>::from(message.to_string())).unwrap();
+        let response = service.handle(request).now_or_never().expect("no wait");
+        let body = response.into_body().collect().now_or_never().expect("no wait").unwrap();
+        serde_json::from_slice(&body.to_bytes()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_shared_handler_has_all_its_hooks() {
+        let handler = Arc::new(Every::default());
+        let service = StreamableHttpService::new(Arc::new(Arc::clone(&handler)));
+        assert_eq!(*handler.0.lock().unwrap(), ["capabilities", "server_info", "instructions"]);
+        handler.0.lock().unwrap().clear();
+
+        let face = &ask(&service, "server/discover", Some(1))["result"];
+        assert_eq!((&face["capabilities"]["tools"], &face["instructions"]), (&json!({}), &json!("do")));
+        assert_eq!(face["_meta"]["io.modelcontextprotocol/serverInfo"], json!({"name": "every", "version": "7"}));
+        assert_eq!(ask(&service, "notifications/x", None), Value::Null);
+        assert_eq!(ask(&service, "tools/call", Some(1))["result"]["resultType"], "complete");
+        assert_eq!(*handler.0.lock().unwrap(), ["notification", "parameter_headers", "request"]);
     }
 }

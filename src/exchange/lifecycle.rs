@@ -166,3 +166,6 @@ impl Drop for Ticket {
         lifecycle.wake_drains();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,25 +34,37 @@ pub(crate) struct Reply {
 /// Answers in order. Most often there is one, which allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    first: Option<Reply>,
-    rest: VecDeque<Reply>,
+    first: Option<Queued>,
+    rest: VecDeque<Queued>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    reply: Reply,
+    /// How many messages came before it.
+    after: u64,
 }
 
 impl Answers {
-    fn push(&mut self, reply: Reply) {
+    fn push(&mut self, queued: Queued) {
         if self.is_empty() {
-            self.first = Some(reply);
+            self.first = Some(queued);
         } else {
-            self.rest.push_back(reply);
+            self.rest.push_back(queued);
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Reply> {
-        self.first.take().or_else(|| self.rest.pop_front())
+        self.first.take().or_else(|| self.rest.pop_front()).map(|queued| queued.reply)
     }
 
-    fn front(&self) -> Option<&Reply> {
+    fn front(&self) -> Option<&Queued> {
         self.first.as_ref().or_else(|| self.rest.front())
+    }
+
+    /// Whether the next answer's turn has come, that many messages having been read.
+    fn is_due(&self, read: u64) -> bool {
+        self.front().is_some_and(|queued| queued.after <= read)
     }
 
     fn is_empty(&self) -> bool {
@@ -63,7 +75,7 @@ impl Answers {
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// Messages that come before any answer.
+    /// A message, and perhaps answers.
     Messages,
     /// Answers, if any, and nothing else for ever.
     Answers,
@@ -72,6 +84,8 @@ pub(crate) enum Outlook {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Bytes>,
+    /// How many messages have been read.
+    read: u64,
     answers: Answers,
     reader: Option<Waker>,
     phase: Phase,
@@ -105,11 +119,13 @@ impl Queue {
         }
     }
 
-    /// Queues an answer, past the bound.
+    /// Queues an answer, past the bound. It keeps its place among the messages: those of another call of its batch must
+    /// not hold it back.
     pub(crate) fn answer(&self, reply: Reply) {
         let mut state = self.state();
         if state.phase == Phase::Open {
-            state.answers.push(reply);
+            let after = state.read + u64::try_from(state.messages.len()).unwrap_or_default();
+            state.answers.push(Queued { reply, after });
             wake(state);
         }
     }
@@ -147,7 +163,7 @@ impl Queue {
 
     /// The status of the first answer.
     pub(crate) fn status(&self) -> Option<StatusCode> {
-        self.state().answers.front().map(|answer| answer.status)
+        self.state().answers.front().map(|queued| queued.reply.status)
     }
 
     /// Takes the answers, for a reader that wants no events.
@@ -164,13 +180,14 @@ impl Queue {
     /// The next event; `None` after the last. For one reader.
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.state();
+        if state.answers.is_due(state.read) {
+            return Poll::Ready(state.answers.pop().map(|answer| answer.frame.event()));
+        }
         if let Some(message) = state.messages.pop_front() {
+            state.read += 1;
             drop(state);
             self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
             return Poll::Ready(Some(message));
-        }
-        if let Some(answer) = state.answers.pop() {
-            return Poll::Ready(Some(answer.frame.event()));
         }
         if state.phase == Phase::Ended {
             return Poll::Ready(None);
@@ -206,3 +223,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
         reader.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::keep_alive::KeepAlive;
 use super::subject::Subject;
 use crate::cancel::CancelCause;
+use crate::session::AnswerStream;
 
 /// The events of an answer that belongs to its exchange. Dropping it before its end cancels the work.
 #[derive(Debug)]
@@ -14,7 +15,10 @@ pub(crate) struct AttachedStream(Events);
 
 /// The events of an answer that belongs to a session. Dropping it leaves the work alone.
 #[derive(Debug)]
-pub(crate) struct DetachedStream(Events);
+pub(crate) struct DetachedStream {
+    events: Events,
+    _holds: Option<AnswerStream>,
+}
 
 impl AttachedStream {
     pub(super) fn open(subject: Subject) -> Self {
@@ -40,15 +44,16 @@ impl Drop for AttachedStream {
 
 impl DetachedStream {
     pub(super) fn open(subject: Subject) -> Self {
-        Self(Events::open(subject))
+        let session = subject.calls().first().and_then(|call| call.session.as_ref());
+        Self { _holds: session.map(AnswerStream::of), events: Events::open(subject) }
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.0.poll_next(cx)
+        self.events.poll_next(cx)
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.0.is_done()
+        self.events.is_done()
     }
 }
 

@@ -67,9 +67,11 @@ impl Drop for Work {
     }
 }
 
-/// A request that its client cancelled is not answered.
+/// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
+/// down may have nobody left to hand an answer to, and clients exist that fail over one.
 fn answer(queue: &Queue, finished: Finished) {
-    if finished.end != ExchangeEnd::Cancelled(CancelCause::Requested) {
+    use CancelCause::{Requested, SessionEnded};
+    if !matches!(finished.end, ExchangeEnd::Cancelled(Requested | SessionEnded)) {
         queue.answer(Reply { status: finished.status, frame: finished.frame });
     }
 }

@@ -69,7 +69,7 @@ use crate::transport::{Counts, DrainReport, Transport};
 ///   every open stream.
 #[derive(Clone)]
 pub struct StreamableHttpService {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What all clones share.

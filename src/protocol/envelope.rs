@@ -363,7 +363,10 @@ impl RequestId {
         let text = self.as_str();
         match serde_json::from_str::<String>(text) {
             Ok(string) => format!("\"{string}"),
-            Err(_) => text.strip_suffix(".0").unwrap_or(text).to_owned(),
+            Err(_) => match text.strip_suffix(".0").unwrap_or(text) {
+                "-0" => "0".to_owned(),
+                integer => integer.to_owned(),
+            },
         }
     }
 }

@@ -58,7 +58,9 @@ impl Lease {
     pub(crate) fn take(session: &Arc<SessionState>, call: &Arc<Call>, limit: usize) -> Result<Self, Refusal> {
         let id = call.message.id().ok_or_else(|| Refusal::new(RefusalKind::Shape))?;
         let key = session.in_flight().take(&id, call, limit)?;
-        Ok(Self { session: Arc::clone(session), key })
+        let lease = Self { session: Arc::clone(session), key };
+        // One that ended in between has cancelled its work without this one.
+        if session.is_closed() { Err(Refusal::new(RefusalKind::UnknownSession)) } else { Ok(lease) }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) use in_flight::Lease;
 pub(crate) use registry::Registry;
-pub(crate) use state::{Client, SessionState};
+pub(crate) use state::{AnswerStream, Client, SessionState};
 
 use crate::principal::Principal;
 use crate::protocol::revision::Revision;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -30,6 +30,8 @@ pub(crate) struct SessionState {
     client: Client,
     application: Application,
     in_flight: InFlight,
+    /// How many answers are being read as event streams.
+    answers: AtomicUsize,
     /// The changes that wait for its general stream.
     mailbox: Arc<Mailbox>,
     level: AtomicU8,
@@ -49,6 +51,7 @@ impl SessionState {
             client,
             application: Application::default(),
             in_flight: InFlight::default(),
+            answers: AtomicUsize::new(0),
             mailbox: Arc::new(Mailbox::default()),
             level: AtomicU8::new(LogLevel::Info as u8),
             initialized: AtomicBool::new(false),
@@ -121,7 +124,7 @@ impl SessionState {
 
     /// Whether work or an open stream holds it open.
     pub(crate) fn is_held(&self) -> bool {
-        self.in_flight.len() > 0 || self.mailbox.is_open()
+        self.in_flight.len() > 0 || self.mailbox.is_open() || self.answers.load(Ordering::Acquire) > 0
     }
 
     /// Ends its streams and cancels its work. Whether it was open until now.
@@ -142,5 +145,23 @@ impl SessionState {
 impl fmt::Debug for SessionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionState").field("revision", &self.revision).finish_non_exhaustive()
+    }
+}
+
+/// The event stream of an answer: until it is dropped, its session is held open.
+#[derive(Debug)]
+pub(crate) struct AnswerStream(Arc<SessionState>);
+
+impl AnswerStream {
+    pub(crate) fn of(session: &Arc<SessionState>) -> Self {
+        session.answers.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(session))
+    }
+}
+
+impl Drop for AnswerStream {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.answers.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -129,6 +129,16 @@ impl Wire {
         self.register("legacy", row, &revisions, carriers, &test);
     }
 
+    /// The part of a requirement of all five revisions that only the four up to 2025-11-25 can meet.
+    pub fn legacy_part_of_any<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let revisions: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect();
+        self.register("any", row, &revisions, carriers, &test);
+    }
+
     /// A requirement of 2026-07-28.
     pub fn modern<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
     where

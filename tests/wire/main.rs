@@ -4,17 +4,22 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+mod batch;
 mod cors;
 mod era;
+mod exchange;
+mod general;
 mod harness;
 mod http;
 mod ladder;
 mod ledger;
+mod legacy;
 mod listen;
 mod modern;
 mod origin;
 mod publish;
 mod sessionless;
+mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -31,9 +36,14 @@ fn main() -> ExitCode {
     http::register(&mut wire);
     era::register(&mut wire);
     sessionless::register(&mut wire);
+    legacy::register(&mut wire);
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
+    exchange::register(&mut wire);
+    batch::register(&mut wire);
+    general::register(&mut wire);
+    shutdown::register(&mut wire);
     listen::register(&mut wire);
     publish::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()

@@ -8,3 +8,4 @@ pub mod seen;
 pub mod server;
 pub mod session;
 pub mod sse;
+pub mod stage;
