@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Capabilities, Limits, McpError, McpHandler, Reply, RequestContext, ServerInfo, Transport};
+use crate::{Capabilities, Limits, McpError, McpHandler, Reply, RequestContext, ServerInfo};
 
 /// Answers at once.
 struct Quick;
@@ -32,7 +32,7 @@ impl McpHandler for Quick {
         if request.method() == "talk" {
             cx.notify("notifications/said", json!({})).await?;
         }
-        Reply::of(&json!({"tools": [{"name": "t", "inputSchema": {}}]}))
+        Reply::of(json!({"tools": [{"name": "t", "inputSchema": {}}]}))
     }
 }
 

@@ -4,6 +4,8 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+#![allow(clippy::needless_pass_by_value)] // a value made for one call is nobody's else
+
 mod batch;
 mod cors;
 mod era;
