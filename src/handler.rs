@@ -108,6 +108,8 @@ pub trait McpHandler: Send + Sync + 'static {
     }
 
     /// Hears that a session was opened, before its client does. Default: ignores it.
+    ///
+    /// If it panics, the client's `initialize` fails, and there is no session.
     fn session_opened(&self, session: &Session) {
         let _ = session;
     }
