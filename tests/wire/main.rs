@@ -17,6 +17,7 @@ mod http;
 mod ladder;
 mod ledger;
 mod legacy;
+mod limits;
 mod listen;
 mod modern;
 mod origin;
