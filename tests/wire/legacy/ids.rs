@@ -163,6 +163,7 @@ async fn threads(cx: Cx) {
         entered.store(0, Ordering::SeqCst);
         refused.store(0, Ordering::SeqCst);
         let start = Arc::new(Barrier::new(THREADS));
+        #[allow(clippy::needless_collect)] // all of them are started before the first is waited for
         let racers: Vec<_> = (0..THREADS)
             .map(|_| {
                 let (session, start, refused) = (session.clone(), Arc::clone(&start), Arc::clone(&refused));
