@@ -19,7 +19,7 @@ pub enum CancelCause {
     Drained,
     /// The client cancelled it with `notifications/cancelled`. Nothing is answered.
     Requested,
-    /// Its session ended.
+    /// Its session ended: the client deleted it. Nothing is answered.
     SessionEnded,
 }
 
@@ -34,13 +34,15 @@ pub(crate) struct Cancellation {
 }
 
 impl Cancellation {
-    /// Cancels, if nobody has. Wakes the waiters and the driver.
-    pub(crate) fn cancel(&self, cause: CancelCause) {
-        let set = self.cause.compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire);
-        if set.is_ok() {
+    /// Cancels, and wakes the waiters and the driver. Does nothing if somebody has cancelled before; tells whether it
+    /// did.
+    pub(crate) fn cancel(&self, cause: CancelCause) -> bool {
+        let is_first = self.cause.compare_exchange(0, encode(cause), Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if is_first {
             self.waiters.notify_waiters();
             self.driver.wake();
         }
+        is_first
     }
 
     pub(crate) fn cause(&self) -> Option<CancelCause> {
@@ -83,5 +85,75 @@ const fn decode(cause: u8) -> Option<CancelCause> {
         4 => Some(CancelCause::Requested),
         5 => Some(CancelCause::SessionEnded),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Context, Wake};
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_first_cause_stays() {
+        for cause in [CancelCause::Disconnected, CancelCause::Deadline, CancelCause::Drained] {
+            let cancellation = Cancellation::default();
+            assert_eq!(cancellation.cause(), None);
+            assert!(cancellation.cancelled().now_or_never().is_none());
+            assert!(cancellation.cancel(cause));
+            for later in [CancelCause::Drained, CancelCause::Disconnected, cause] {
+                assert!(!cancellation.cancel(later));
+            }
+            assert_eq!(cancellation.cause(), Some(cause));
+            assert_eq!(cancellation.cancelled().now_or_never(), Some(cause));
+        }
+    }
+
+    #[test]
+    fn all_who_wait_are_woken_and_so_is_the_driver() {
+        let cancellation = Cancellation::default();
+        let woken: [Arc<Woken>; 3] = Default::default();
+        let wakers: Vec<_> = woken.iter().map(|woken| Waker::from(Arc::clone(woken))).collect();
+        let mut waiters = [Box::pin(cancellation.cancelled()), Box::pin(cancellation.cancelled())];
+        for (waiter, waker) in waiters.iter_mut().zip(&wakers) {
+            assert!(waiter.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+        }
+        // Only the last driver polls the handler: others have handed it on.
+        cancellation.register_driver(Waker::noop());
+        cancellation.register_driver(&wakers[2]);
+        assert!(cancellation.cancel(CancelCause::Deadline));
+        assert!(!cancellation.cancel(CancelCause::Drained));
+        assert!(woken.iter().all(|woken| woken.0.load(Ordering::SeqCst) == 1));
+        for waiter in waiters {
+            assert_eq!(waiter.now_or_never(), Some(CancelCause::Deadline));
+        }
+    }
+
+    /// A waiter that is made anew at every turn of a `select!` loop leaves nothing behind.
+    #[test]
+    fn one_that_gives_up_is_not_woken() {
+        let cancellation = Cancellation::default();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        for _ in 0..3 {
+            assert!(pin!(cancellation.cancelled()).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        cancellation.cancel(CancelCause::Disconnected);
+        assert_eq!((woken.0.load(Ordering::SeqCst), Arc::strong_count(&woken)), (0, 2));
     }
 }

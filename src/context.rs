@@ -157,7 +157,7 @@ impl RequestContext {
         let Some(token) = self.0.message.progress_token() else {
             return;
         };
-        if !self.0.progress_rises(progress.progress) {
+        if !self.0.rises(progress.progress) {
             return;
         }
         let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
@@ -165,15 +165,15 @@ impl RequestContext {
         };
         let params = ProgressParams { progress_token: token, progress: &progress };
         if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
-            self.0.send(frame).await;
+            self.0.report(progress.progress, frame).await;
         }
     }
 
     /// Sends a log message to the client: `data` is anything that serialises to JSON, most often a text.
     ///
     /// Does nothing unless the handler declares [`logging`](crate::Capabilities::logging) and the client wants this
-    /// level. A request of 2026-07-28 names the least severe level it wants, or wants none; without a session, older
-    /// clients get [`LogLevel::Info`] and what is more severe.
+    /// level. A request of 2026-07-28 names the least severe level it wants, or wants none. Older clients get
+    /// [`LogLevel::Info`] and what is more severe, unless `logging/setLevel` has said otherwise in their session.
     ///
     /// Turns the answer into an event stream and waits as [`progress`](Self::progress) does.
     ///
@@ -212,6 +212,10 @@ impl RequestContext {
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), McpError> {
         if let Some(instead) = own_way(method) {
             return Err(McpError::internal(format!("{method} is not sent by notify: use {instead}")));
+        }
+        let params = serde_json::value::to_raw_value(&params).map_err(McpError::internal)?;
+        if !params.get().starts_with('{') {
+            return Err(McpError::internal(format!("the params of {method} are not an object")));
         }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
         self.0.send(frame).await;

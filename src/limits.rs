@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::error::Error;
 
 /// The bounds a transport keeps. Each says its unit, its default, what a client sees past it, and the memory it bounds.
@@ -91,7 +93,8 @@ impl Limits {
 
     /// `subscriptions/listen` streams open at once (2026-07-28). Default 16,384. Past it the peer sees 503.
     ///
-    /// Memory: for each at most 256 KiB of resource URIs, and one change for each of them.
+    /// Memory: for each at most 256 KiB of resource URIs, each counted 64 bytes more than it has, and one change for
+    /// each of them. URIs past that are left out of what is granted.
     #[must_use]
     pub const fn listeners(mut self, streams: usize) -> Self {
         self.listeners = streams;
@@ -109,8 +112,8 @@ impl Limits {
     /// client never said it was ready, else of the longest idle one that has been so for 10 s, else `initialize` gets
     /// 503.
     ///
-    /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs, most often under
-    /// 2 KiB, and what the application keeps in it.
+    /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs (each counted 64
+    /// bytes more than it has), most often under 2 KiB, and what the application keeps in it.
     #[must_use]
     pub const fn sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
@@ -193,6 +196,14 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// As good as never. [`Duration::MAX`], by which an application may well say so, is more than the clock can count.
+pub(crate) const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The moment when `time` will have passed.
+pub(crate) fn from_now(time: Duration) -> Instant {
+    Instant::now() + time.min(NEVER)
 }
 
 /// One byte for each message that a queue holds at most.

@@ -1,25 +1,36 @@
-"""Walks the Inspector's command line through the steps that ../run lists: walk.py URL legacy|auto|modern
+"""Walks the Inspector's command lines through the steps that ../run lists: walk.py URL legacy|auto|modern
 
-Each call is a connection of its own.
+Each call is a connection of its own, but for the step that listens.
 """
 
 import json
+import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 MODULES = pathlib.Path(__file__).resolve().parent / "node_modules"
-INSPECTOR = [MODULES / ".bin/node", MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js", "--cli"]
+CLIENTS = MODULES / "@modelcontextprotocol/inspector/clients"
+INSPECTOR = [MODULES / ".bin/node", CLIENTS / "launcher/build/index.js", "--cli"]
+# Keeps a connection open from one command to the next.
+MCPDO = [MODULES / ".bin/node", CLIENTS / "mcpdo/build/mcp-bin.js", "--connection", "walk", "--format", "json"]
+# With any other store of secrets it warns. There are none to keep.
+MCPDO_ENVIRONMENT = {**os.environ, "MCP_INSPECTOR_SECRET_STORE": "file", "MCP_INSPECTOR_SECRET_KEY": "0" * 64}
 
-# Time enough for Node to start and a call to reach its handler.
-UNDER_WAY = 4
+RESOURCE = "interop://resource"
+TOOLS = ["echo", "count", "sleep", "cancelled", "finished", "change"]
+
+# Time enough for what must come.
+PATIENCE = 30
 
 
 class Inspector:
     def __init__(self, url, era):
         self.command = [*INSPECTOR, url, "--protocol-era", era]
+        self.url, self.era = url, era
 
     def start(self, method, *arguments):
         return subprocess.Popen([*self.command, "--method", method, *arguments], stdout=subprocess.PIPE, text=True)
@@ -30,9 +41,28 @@ class Inspector:
     def call(self, tool, **arguments):
         return text(answer(self.start_call(tool, **arguments)))
 
+    def wait_for(self, what, number):
+        """Waits until that many are open on the server."""
+        deadline = time.monotonic() + PATIENCE
+        while (open_ := state(self.url)["open"])[what] != number:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what}: {open_}")
+            time.sleep(0.05)
+
+
+def state(url):
+    with urllib.request.urlopen(url.removesuffix("mcp") + "state") as response:
+        return json.load(response)
+
+
+def interrupt(process):
+    """Stops a call as Ctrl-C does, and returns what it has said."""
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=PATIENCE)[0]
+
 
 def answer(process):
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     expect("exit status", process.returncode, 0)
     return json.loads(output)
 
@@ -44,12 +74,14 @@ def text(result):
 def connect(inspector):
     # Only modern results carry the server's name.
     result = answer(inspector.start_call("echo", text="hello"))
-    return "modern" if "_meta" in result else "legacy"
+    inspector.is_modern = "_meta" in result
+    # Nor does it say what it negotiated.
+    return "2026-07-28" if inspector.is_modern else "2025-11-25"
 
 
 def list_tools(inspector):
     tools = answer(inspector.start("tools/list"))["tools"]
-    expect("the tools", [tool["name"] for tool in tools], ["echo", "count", "sleep", "cancellations"])
+    expect("the tools", [tool["name"] for tool in tools], TOOLS)
 
 
 def echo(inspector):
@@ -66,16 +98,41 @@ def second(inspector):
     expect("the echoes", [text(answer(process)) for process in both], ["one", "another"])
 
 
+def changes(inspector):
+    """Of all changes, mcpdo prints those of resources."""
+    expect("connected", answer(mcpdo("connect", inspector.url, "--era", inspector.era))["name"], "walk")
+    try:
+        listening = mcpdo("resources/subscribe", RESOURCE)
+        expect("what is subscribed to", next_object(listening), {"type": "subscribed", "uri": RESOURCE})
+        expect("the answer", text(answer(mcpdo("tools/call", "change"))), "changed")
+        expect("what is heard", next_object(listening), {"type": "resources/updated", "uri": RESOURCE})
+        expect("what follows", interrupt(listening), "")
+        answer(mcpdo("disconnect"))
+    finally:
+        mcpdo("daemon", "stop").communicate(timeout=PATIENCE)
+
+
+def mcpdo(*arguments):
+    return subprocess.Popen([*MCPDO, *arguments], stdout=subprocess.PIPE, text=True, env=MCPDO_ENVIRONMENT)
+
+
+def next_object(process):
+    """Reads a JSON object that is laid out in lines."""
+    lines = []
+    while not lines or lines[-1] not in ("}\n", ""):
+        lines.append(process.stdout.readline())
+    return json.loads("".join(lines))
+
+
 def hang_up(inspector):
-    before = inspector.call("cancellations")
-    sleeping = inspector.start_call("sleep", ms=60_000)
-    time.sleep(UNDER_WAY)
-    sleeping.send_signal(signal.SIGINT)
-    output, _ = sleeping.communicate(timeout=30)
-    expect("output", output, "")
-    # One look takes a second: no need to look often.
-    if before == inspector.call("cancellations") == inspector.call("cancellations"):
-        raise AssertionError("the handler is still running")
+    """A call stops with its client, unless it belongs to a session."""
+    ms, counted = (60_000, "cancelled") if inspector.is_modern else (8_000, "finished")
+    before = int(inspector.call(counted))
+    sleeping = inspector.start_call("sleep", ms=ms)
+    inspector.wait_for("requests", 1)
+    expect("output", interrupt(sleeping), "")
+    inspector.wait_for("requests", 0)
+    expect(counted, int(inspector.call(counted)), before + 1)
 
 
 def expect(what, found, expected):
@@ -98,6 +155,7 @@ def main(url, era):
     step("echo", echo, inspector)
     step("count", count, inspector)
     print("cancel skipped its command line cannot cancel a call")
+    step("changes", changes, inspector)
     step("second", second, inspector)
     step("hang-up", hang_up, inspector)
     # Each call above has closed its connection, with exit status 0.

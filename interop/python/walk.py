@@ -6,17 +6,29 @@ import time
 
 import anyio
 from mcp import Client
+from mcp.types import ToolListChangedNotification
+
+MODERN = "2026-07-28"
+TOOLS = ["echo", "count", "sleep", "cancelled", "finished", "change"]
 
 # Time enough for a call to reach its handler.
 UNDER_WAY = 0.5
 
+# Time enough for what must come.
+PATIENCE = 3
 
-def connect(url, mode, log):
+
+def connect(url, mode, log, heard):
     async def on_log(message):
         log.append(message)
 
+    async def on_message(message):
+        if isinstance(message, Exception):
+            raise message
+        heard.append(message)
+
     # Without the level a modern server sends no log; legacy servers never hear of it.
-    return Client(url, mode=mode, logging_callback=on_log, log_level="info")
+    return Client(url, mode=mode, logging_callback=on_log, log_level="info", message_handler=on_message)
 
 
 async def call(client, name, arguments, **options):
@@ -26,7 +38,7 @@ async def call(client, name, arguments, **options):
 
 async def list_tools(client):
     tools = (await client.list_tools()).tools
-    expect("the tools", [tool.name for tool in tools], ["echo", "count", "sleep", "cancellations"])
+    expect("the tools", [tool.name for tool in tools], TOOLS)
 
 
 async def echo(client, text):
@@ -46,11 +58,29 @@ async def count(client, log):
 
 
 async def cancel(client):
-    before = await cancellations(client)
+    before = await cancelled(client)
     with anyio.move_on_after(UNDER_WAY) as scope:
         await call(client, "sleep", {"ms": 60_000})
     expect("given up", scope.cancelled_caught, True)
     await stopped(client, before)
+
+
+async def changes(client, heard):
+    """Hears of a change that a tool publishes: on a subscription, or on the stream that was opened with the session."""
+    if client.protocol_version == MODERN:
+        async with client.listen(tools_list_changed=True) as subscription:
+            expect("what is granted", subscription.honored.tools_list_changed, True)
+            await call(client, "change", {})
+            with anyio.fail_after(PATIENCE):
+                event = await anext(subscription)
+        expect("what is heard", type(event).__name__, "ToolsListChanged")
+        return
+    await call(client, "change", {})
+    deadline = time.monotonic() + PATIENCE
+    while not any(isinstance(message, ToolListChangedNotification) for message in heard):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"nothing was heard but {heard!r}")
+        await anyio.sleep(0.01)
 
 
 async def second(client, other):
@@ -67,13 +97,13 @@ async def sleep_for_ever(client):
     raise AssertionError("the call was answered")
 
 
-async def cancellations(client):
-    return int(await call(client, "cancellations", {}))
+async def cancelled(client):
+    return int(await call(client, "cancelled", {}))
 
 
 async def stopped(client, before):
-    deadline = time.monotonic() + 3
-    while await cancellations(client) == before:
+    deadline = time.monotonic() + PATIENCE
+    while await cancelled(client) == before:
         if time.monotonic() > deadline:
             raise AssertionError("the handler is still running")
         await anyio.sleep(0.05)
@@ -96,19 +126,20 @@ async def walk(url, mode):
     async def version(client):
         return client.protocol_version
 
-    log = []
-    client = connect(url, mode, log)
+    log, heard = [], []
+    client = connect(url, mode, log, heard)
     await client.__aenter__()
     await step("connect", version(client))
     await step("list", list_tools(client))
     await step("echo", echo(client, 'Grüße, "world"\n'))
     await step("count", count(client, log))
     await step("cancel", cancel(client))
+    await step("changes", changes(client, heard))
     # The second connection closes in the middle of a call.
     async with anyio.create_task_group() as tasks:
-        async with connect(url, mode, []) as other:
+        async with connect(url, mode, [], []) as other:
             await step("second", second(client, other))
-            before = await cancellations(client)
+            before = await cancelled(client)
             tasks.start_soon(sleep_for_ever, other)
             await anyio.sleep(UNDER_WAY)
     await step("hang-up", stopped(client, before))

@@ -7,16 +7,20 @@ const modes = {
   pin: { versionNegotiation: { mode: { pin: '2026-07-28' } } },
 };
 
-export async function connect(url, mode, log) {
+export async function connect(url, mode, log, changed) {
   const client = new Client({ name: 'walk', version: '0.0.0' }, modes[mode]);
-  // That the caller has given up is reported as an error too.
-  client.onerror = error => error.name === 'AbortError' || console.error(`onerror: ${error}`);
+  // That the caller has given up or closed is reported as an error too.
+  client.onerror = error => /AbortError/.test(error) || console.error(`onerror: ${error}`);
   client.setNotificationHandler('notifications/message', log);
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  client.setNotificationHandler('notifications/tools/list_changed', changed);
+  const transport = new StreamableHTTPClientTransport(new URL(url));
+  await client.connect(transport);
   return {
     version: client.getNegotiatedProtocolVersion(),
     listTools: () => client.listTools(),
     callTool: (params, options) => client.callTool(params, options),
+    listen: filter => client.listen(filter),
+    deleteSession: () => transport.terminateSession(),
     close: () => client.close(),
   };
 }

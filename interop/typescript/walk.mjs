@@ -5,8 +5,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 const [library, url, mode] = process.argv.slice(2);
 const { connect } = await import(`./${library}.mjs`);
 
+const MODERN = '2026-07-28';
+const TOOLS = ['echo', 'count', 'sleep', 'cancelled', 'finished', 'change'];
+
 /** Time enough for a call to reach its handler. */
 const UNDER_WAY = 500;
+
+/** Time enough for what must come. */
+const PATIENCE = 3000;
 
 async function call(client, name, args, options) {
   // Legacy servers ignore the level; without it a modern one sends no log.
@@ -17,7 +23,7 @@ async function call(client, name, args, options) {
 
 async function list(client) {
   const { tools } = await client.listTools();
-  assert.deepEqual(tools.map(tool => tool.name), ['echo', 'count', 'sleep', 'cancellations']);
+  assert.deepEqual(tools.map(tool => tool.name), TOOLS);
 }
 
 async function echo(client, text) {
@@ -33,39 +39,62 @@ async function count(client, log) {
 }
 
 async function cancel(client) {
-  const before = await cancellations(client);
+  const before = await number(client, 'cancelled');
   const controller = new AbortController();
   const sleeping = rejected(call(client, 'sleep', { ms: 60_000 }, { signal: controller.signal }));
   await delay(UNDER_WAY);
   controller.abort('enough slept');
   await sleeping;
-  await stopped(client, before);
+  await rises(client, 'cancelled', before);
+}
+
+/** Hears of a change that a tool publishes: on a subscription, or on the stream that was opened with the session. */
+async function changes(client, heard) {
+  const filter = { toolsListChanged: true };
+  const subscription = client.version === MODERN && (await client.listen(filter));
+  if (subscription) assert.deepEqual(subscription.honoredFilter, filter);
+  const before = heard.length;
+  await call(client, 'change', {});
+  const deadline = Date.now() + PATIENCE;
+  while (heard.length === before) {
+    assert(Date.now() < deadline, 'nothing was heard');
+    await delay(10);
+  }
+  assert.equal(heard.length, before + 1);
+  if (subscription) await subscription.close();
 }
 
 async function second(client, other) {
   await Promise.all([echo(client, 'one'), echo(other, 'another')]);
 }
 
-/** Closes the second connection in the middle of a call. */
+/** Closes the second connection in the middle of a call, which stops it unless it belongs to a session. */
 async function hangUp(client, other) {
-  const before = await cancellations(client);
-  const sleeping = rejected(call(other, 'sleep', { ms: 60_000 }));
+  const [ms, counted] = other.version === MODERN ? [60_000, 'cancelled'] : [1500, 'finished'];
+  const before = await number(client, counted);
+  const sleeping = rejected(call(other, 'sleep', { ms }));
   await delay(UNDER_WAY);
   await other.close();
   await sleeping;
-  await stopped(client, before);
+  await rises(client, counted, before);
 }
 
-async function cancellations(client) {
-  return Number(await call(client, 'cancellations', {}));
+async function close(client) {
+  if (client.version !== MODERN) await client.deleteSession();
+  await client.close();
 }
 
-async function stopped(client, before) {
-  const deadline = Date.now() + 3000;
-  while ((await cancellations(client)) === before) {
-    assert(Date.now() < deadline, 'the handler is still running');
+async function number(client, tool) {
+  return Number(await call(client, tool, {}));
+}
+
+async function rises(client, tool, before) {
+  const deadline = Date.now() + PATIENCE;
+  while ((await number(client, tool)) === before) {
+    assert(Date.now() < deadline, `no more is ${tool}`);
     await delay(50);
   }
+  assert.equal(await number(client, tool), before + 1);
 }
 
 /** Waits until the promise is rejected, and hears of it even if that comes before anybody waits. */
@@ -86,13 +115,20 @@ async function step(name, work) {
 }
 
 const log = [];
-const client = await connect(url, mode, message => void log.push(message));
+const heard = [];
+const client = await connect(
+  url,
+  mode,
+  message => void log.push(message),
+  change => void heard.push(change),
+);
 await step('connect', () => client.version);
 await step('list', () => list(client));
 await step('echo', () => echo(client, 'Grüße, "world"\n'));
 await step('count', () => count(client, log));
 await step('cancel', () => cancel(client));
-const other = await connect(url, mode, () => {});
+await step('changes', () => changes(client, heard));
+const other = await connect(url, mode, () => {}, () => {});
 await step('second', () => second(client, other));
 await step('hang-up', () => hangUp(client, other));
-await step('close', () => client.close());
+await step('close', () => close(client));

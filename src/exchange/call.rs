@@ -2,17 +2,18 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
 use super::queue::Queue;
 use crate::cancel::{CancelCause, Cancellation};
+use crate::limits::from_now;
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
-use crate::protocol::envelope::{Kind, Message};
+use crate::protocol::envelope::Message;
 use crate::protocol::level::LogLevel;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
@@ -33,7 +34,9 @@ pub(crate) struct Call {
     pub(crate) form: Form,
     pub(crate) queue: Outlet,
     pub(crate) session: Option<Arc<SessionState>>,
+    /// The bits of the last report of progress that was queued. Written under the lock of the queue.
     progress: AtomicU64,
+    answered: AtomicBool,
 }
 
 /// The way back: a queue of the call's own, or the one it shares with its batch.
@@ -100,14 +103,11 @@ impl Call {
     fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
         let Caller { revision, http, principal, session, form } = caller;
         Self {
-            deadline: server
-                .limits
-                .handler_time
-                .filter(|_| message.kind == Kind::Request)
-                .map(|time| Instant::now() + time),
+            deadline: server.limits.handler_time.map(from_now),
             server: Arc::clone(server),
             cancellation: Cancellation::default(),
             reason: OnceLock::new(),
+            answered: AtomicBool::new(false),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
             message,
             revision,
@@ -132,7 +132,7 @@ impl Call {
     /// once the answer is made.
     pub(crate) async fn send(&self, frame: Frame) {
         if self.form != Form::JsonOnly {
-            self.queue.send(frame.event()).await;
+            self.queue.send(frame.event(), || !self.is_answered()).await;
         }
     }
 
@@ -149,10 +149,32 @@ impl Call {
         self.reason.get().map(|reason| &**reason)
     }
 
-    /// Notes a report of progress. Whether it rises above all earlier ones.
-    pub(crate) fn progress_rises(&self, progress: f64) -> bool {
-        let rises = |last: u64| (progress.is_finite() && progress > f64::from_bits(last)).then(|| progress.to_bits());
-        self.progress.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rises).is_ok()
+    /// Queues a report of progress, as [`send`](Self::send) does, unless one that was queued before has come as far.
+    pub(crate) async fn report(&self, progress: f64, frame: Frame) {
+        if self.form != Form::JsonOnly {
+            let note = || {
+                let rises = !self.is_answered() && self.rises(progress);
+                if rises {
+                    self.progress.store(progress.to_bits(), Ordering::Relaxed);
+                }
+                rises
+            };
+            self.queue.send(frame.event(), note).await;
+        }
+    }
+
+    /// The answer is made: nothing that is sent from now on leaves.
+    pub(crate) fn set_answered(&self) {
+        self.answered.store(true, Ordering::Release);
+    }
+
+    fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether a report of progress rises above all that were queued.
+    pub(crate) fn rises(&self, progress: f64) -> bool {
+        progress.is_finite() && progress > f64::from_bits(self.progress.load(Ordering::Relaxed))
     }
 
     /// Whether the client is to see a log message of this level.

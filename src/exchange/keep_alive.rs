@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 
+use crate::limits::NEVER;
 use crate::protocol::sse;
 
 /// The timer of one stream. None is set while the stream is in full flow.
@@ -37,5 +38,5 @@ impl KeepAlive {
 /// Within a tenth either way, so that many streams opened at once do not all speak at once.
 fn jittered(interval: Duration) -> Duration {
     let chance = RandomState::new().hash_one(0_u8) % 2048;
-    interval.mul_f64(0.9 + 0.2 * f64::from(u32::try_from(chance).unwrap_or_default()) / 2048.0)
+    interval.min(NEVER).mul_f64(0.9 + 0.2 * f64::from(u32::try_from(chance).unwrap_or_default()) / 2048.0)
 }

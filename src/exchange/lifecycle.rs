@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use super::call::Call;
 use crate::cancel::CancelCause;
+use crate::limits::from_now;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Lease;
@@ -27,6 +28,8 @@ pub(crate) struct Lifecycle {
     draining: AtomicBool,
     /// The deadline of a drain has passed: what shows itself from now on is cancelled at once.
     cut: AtomicBool,
+    /// How many exchanges drains have cut so far.
+    cuts: AtomicUsize,
     idle: Notify,
     next: AtomicU64,
     waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
@@ -52,7 +55,14 @@ impl Lifecycle {
     }
 
     pub(crate) fn stream_closed(&self) {
-        self.streams.fetch_sub(1, Ordering::AcqRel);
+        self.streams.fetch_sub(1, Ordering::SeqCst);
+        self.wake_drains();
+    }
+
+    fn wake_drains(&self) {
+        if self.is_draining() {
+            self.idle.notify_waiters();
+        }
     }
 
     /// Lets no new work in.
@@ -64,38 +74,41 @@ impl Lifecycle {
     pub(crate) async fn drain(&self, within: Duration) -> DrainReport {
         self.refuse_new();
         let in_flight = self.in_flight.load(Ordering::SeqCst);
-        let deadline = Instant::now() + within;
-        if timeout_at(deadline, self.idle()).await.is_ok() {
-            return DrainReport { in_flight, cut: 0 };
+        let cut_before = self.cuts.load(Ordering::SeqCst);
+        if timeout_at(from_now(within), self.idle()).await.is_err() {
+            self.cut_all();
+            let _ = timeout(LAST_POLL, self.idle()).await;
         }
-        let cut = self.cut_all();
-        let _ = timeout_at(deadline + LAST_POLL, self.idle()).await;
-        DrainReport { in_flight, cut }
+        // Also those that another drain cut meanwhile.
+        DrainReport { in_flight, cut: self.cuts.load(Ordering::SeqCst) - cut_before }
     }
 
+    /// Waits until no handler is at work and every stream has been read: an answer that is queued has not arrived yet.
     async fn idle(&self) {
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
             idle.as_mut().enable();
-            if self.in_flight.load(Ordering::SeqCst) == 0 {
+            if self.in_flight.load(Ordering::SeqCst) == 0 && self.streams.load(Ordering::SeqCst) == 0 {
                 return;
             }
             idle.await;
         }
     }
 
-    fn cut_all(&self) -> usize {
+    fn cut_all(&self) {
         self.cut.store(true, Ordering::SeqCst);
-        let mut cut = 0;
         for shard in &self.waiting {
             let calls: Vec<_> =
                 shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect();
-            cut += calls.len();
-            for call in calls {
-                call.cancellation.cancel(CancelCause::Drained);
-            }
+            calls.iter().for_each(|call| self.cut(call));
         }
-        cut
+    }
+
+    /// Cancels a call, and counts it unless it was cancelled already.
+    fn cut(&self, call: &Call) {
+        if call.cancellation.cancel(CancelCause::Drained) {
+            self.cuts.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     fn shard(&self, number: u64) -> Option<&Mutex<HashMap<u64, Weak<Call>>>> {
@@ -136,7 +149,7 @@ impl Ticket {
         }
         self.number = Some(number);
         if lifecycle.cut.load(Ordering::SeqCst) {
-            call.cancellation.cancel(CancelCause::Drained);
+            lifecycle.cut(call);
         }
     }
 }
@@ -149,8 +162,10 @@ impl Drop for Ticket {
                 shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
             }
         }
-        if lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 && lifecycle.is_draining() {
-            lifecycle.idle.notify_waiters();
-        }
+        lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst);
+        lifecycle.wake_drains();
     }
 }
+
+#[cfg(test)]
+mod tests;

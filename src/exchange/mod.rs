@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 mod attached;
+mod attended;
 mod builtin;
 pub(crate) mod call;
 mod detached;
@@ -26,10 +27,12 @@ use futures::FutureExt;
 use http::StatusCode;
 
 pub(crate) use attached::Attached;
+pub(crate) use attended::caught;
+use attended::panic_message;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;
-pub(crate) use drive::{Drive, panic_message};
+pub(crate) use drive::Drive;
 pub(crate) use notified::hear;
 pub(crate) use stream::{AttachedStream, DetachedStream};
 use subject::Subject;
@@ -75,7 +78,7 @@ pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
     let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
         Ok(Ok(reply)) => return Some(reply),
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::Panicked(panic_message(&*panic)),
+        Err(panic) => Failure::Panicked(panic_message(panic)),
     };
     match failure {
         Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),

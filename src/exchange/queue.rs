@@ -34,25 +34,37 @@ pub(crate) struct Reply {
 /// Answers in order. Most often there is one, which allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    first: Option<Reply>,
-    rest: VecDeque<Reply>,
+    first: Option<Queued>,
+    rest: VecDeque<Queued>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    reply: Reply,
+    /// How many messages came before it.
+    after: u64,
 }
 
 impl Answers {
-    fn push(&mut self, reply: Reply) {
+    fn push(&mut self, queued: Queued) {
         if self.is_empty() {
-            self.first = Some(reply);
+            self.first = Some(queued);
         } else {
-            self.rest.push_back(reply);
+            self.rest.push_back(queued);
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Reply> {
-        self.first.take().or_else(|| self.rest.pop_front())
+        self.first.take().or_else(|| self.rest.pop_front()).map(|queued| queued.reply)
     }
 
-    fn front(&self) -> Option<&Reply> {
+    fn front(&self) -> Option<&Queued> {
         self.first.as_ref().or_else(|| self.rest.front())
+    }
+
+    /// Whether the next answer's turn has come, that many messages having been read.
+    fn is_due(&self, read: u64) -> bool {
+        self.front().is_some_and(|queued| queued.after <= read)
     }
 
     fn is_empty(&self) -> bool {
@@ -63,7 +75,7 @@ impl Answers {
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// Messages that come before any answer.
+    /// A message, and perhaps answers.
     Messages,
     /// Answers, if any, and nothing else for ever.
     Answers,
@@ -72,6 +84,8 @@ pub(crate) enum Outlook {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Bytes>,
+    /// How many messages have been read.
+    read: u64,
     answers: Answers,
     reader: Option<Waker>,
     phase: Phase,
@@ -83,8 +97,6 @@ enum Phase {
     Open,
     /// Nothing more is queued; what is there may still be read.
     Ended,
-    /// The reader is gone.
-    Abandoned,
 }
 
 impl Queue {
@@ -93,31 +105,53 @@ impl Queue {
         Self { capacity, room, state: Mutex::default() }
     }
 
-    /// Queues a message, waiting for room. A message to an ended queue is dropped.
-    pub(crate) async fn send(&self, message: Bytes) {
+    /// Queues a message, waiting for room. Dropped where the queue has ended, and where it is not wanted any more once
+    /// its turn has come.
+    pub(crate) async fn send(&self, message: Bytes, is_wanted: impl FnOnce() -> bool) {
         if let Ok(permits) = self.room.acquire_many(self.cost(&message)).await {
-            permits.forget();
-            self.put(message);
+            // Asked under the lock: what is wanted may depend on what went before.
+            let mut state = self.state();
+            if state.phase == Phase::Open && is_wanted() {
+                permits.forget();
+                state.messages.push_back(message);
+                wake(state);
+            }
         }
     }
 
-    /// Queues an answer, past the bound.
+    /// Queues an answer, past the bound. It keeps its place among the messages: those of another call of its batch must
+    /// not hold it back.
     pub(crate) fn answer(&self, reply: Reply) {
         let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.answers.push(reply);
-            wake(state);
-        }
+        state.answer(reply);
+        wake(state);
+    }
+
+    /// Queues the last answer, past the bound, and ends the queue.
+    pub(crate) fn finish(&self, reply: Reply) {
+        let mut state = self.state();
+        state.answer(reply);
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Nothing more will come.
     pub(crate) fn end(&self) {
-        self.close(Phase::Ended);
+        let mut state = self.state();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Gives up the reading side: what is queued is dropped, and so is whatever comes.
     pub(crate) fn abandon(&self) {
-        self.close(Phase::Abandoned);
+        let mut state = self.state();
+        state.messages = VecDeque::new();
+        state.answers = Answers::default();
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Tells what lies before a reader that has not begun to read.
@@ -126,7 +160,7 @@ impl Queue {
         if !state.messages.is_empty() {
             return Poll::Ready(Outlook::Messages);
         }
-        if state.phase != Phase::Open {
+        if state.phase == Phase::Ended {
             return Poll::Ready(Outlook::Answers);
         }
         state.watch(cx);
@@ -135,7 +169,7 @@ impl Queue {
 
     /// The status of the first answer.
     pub(crate) fn status(&self) -> Option<StatusCode> {
-        self.state().answers.front().map(|answer| answer.status)
+        self.state().answers.front().map(|queued| queued.reply.status)
     }
 
     /// Takes the answers, for a reader that wants no events.
@@ -146,46 +180,26 @@ impl Queue {
     /// Whether the queue has ended and everything has been read.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state();
-        state.phase != Phase::Open && state.messages.is_empty() && state.answers.is_empty()
+        state.phase == Phase::Ended && state.messages.is_empty() && state.answers.is_empty()
     }
 
     /// The next event; `None` after the last. For one reader.
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.state();
+        if state.answers.is_due(state.read) {
+            return Poll::Ready(state.answers.pop().map(|answer| answer.frame.event()));
+        }
         if let Some(message) = state.messages.pop_front() {
+            state.read += 1;
             drop(state);
             self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
             return Poll::Ready(Some(message));
         }
-        if let Some(answer) = state.answers.pop() {
-            return Poll::Ready(Some(answer.frame.event()));
-        }
-        if state.phase != Phase::Open {
+        if state.phase == Phase::Ended {
             return Poll::Ready(None);
         }
         state.watch(cx);
         Poll::Pending
-    }
-
-    fn put(&self, message: Bytes) {
-        let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.messages.push_back(message);
-            wake(state);
-        }
-    }
-
-    fn close(&self, phase: Phase) {
-        self.room.close();
-        let mut state = self.state();
-        if state.phase != Phase::Abandoned {
-            state.phase = phase;
-        }
-        if phase == Phase::Abandoned {
-            state.messages = VecDeque::new();
-            state.answers = Answers::default();
-        }
-        wake(state);
     }
 
     fn cost(&self, message: &Bytes) -> u32 {
@@ -199,6 +213,13 @@ impl Queue {
 }
 
 impl State {
+    fn answer(&mut self, reply: Reply) {
+        if self.phase == Phase::Open {
+            let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
+            self.answers.push(Queued { reply, after });
+        }
+    }
+
     fn watch(&mut self, cx: &Context<'_>) {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -215,3 +236,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
         reader.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,3 +22,6 @@ pub use builder::StreamableHttpBuilder;
 pub use future::{ResponseFuture, ServiceFuture};
 pub use general::SecondGet;
 pub use service::{Sessions, StreamableHttpService};
+
+#[cfg(test)]
+mod tests;

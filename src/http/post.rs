@@ -59,7 +59,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx
 fn judge(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
     let limits = &shared.server.limits;
     let body = envelope::read(bytes, Caps { nesting: limits.nesting, elements: limits.batch });
-    if shared.server.lifecycle.is_draining() && !gets_in_while_draining(body.as_ref().ok()) {
+    if shared.server.lifecycle.is_draining() && !body.as_ref().is_ok_and(Body::settles) {
         return Err(Refusal::new(RefusalKind::Draining));
     }
     let body = body?;
@@ -72,14 +72,6 @@ fn judge(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Con
         }
         Era::Legacy if served.serves(Era::Legacy) => legacy_post::post(shared, parts, body, cx),
         Era::Legacy => Err(legacy::not_served(&parts.headers, &body, served)),
-    }
-}
-
-/// The client of a live session may still answer and cancel. Whose session it is was judged with the head.
-fn gets_in_while_draining(body: Option<&Body>) -> bool {
-    match body {
-        Some(Body::Message(message)) => message.kind == Kind::Response || message.method() == method::CANCELLED,
-        Some(Body::Batch(_)) | None => false,
     }
 }
 
@@ -106,7 +98,8 @@ fn modern_post(
     let call = Arc::new(Call::new(&shared.server, message, caller));
     if call.message.method() == method::LISTEN {
         let id = call.message.id();
-        return Listening::start(call, &shared.hub).map(Posted::Listening).map_err(|refusal| refusal.with_id(id));
+        let listening = Listening::start(call, ticket, &shared.hub).map_err(|refusal| refusal.with_id(id))?;
+        return Ok(Posted::Listening(listening));
     }
     let drive = Drive::start(&call, ticket, |call| shared.parameters.answering(call));
     let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));

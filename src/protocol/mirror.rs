@@ -22,7 +22,7 @@ pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Mirr
 
 /// Checks `Mcp-Name` against the member of `params` that it mirrors, given where that is a string.
 ///
-/// A body without the member is the handler's to judge, as long as no header claims to mirror it.
+/// The header is required though the body lacks the member: an intermediary that routes by it must find it.
 pub(crate) fn check_name(headers: &HeaderMap, source: NameSource, value: Option<&str>) -> Result<(), MirrorFault> {
     let tolerates_missing = match source {
         NameSource::None => return Ok(()),
@@ -31,7 +31,7 @@ pub(crate) fn check_name(headers: &HeaderMap, source: NameSource, value: Option<
     };
     let judged = match (decoded(headers, &header::MCP_NAME), value) {
         (Err(what), _) => Err(what),
-        (Ok(None), Some(_)) if !tolerates_missing => Err(MirrorFaultKind::Missing),
+        (Ok(None), _) if !tolerates_missing => Err(MirrorFaultKind::Missing),
         (Ok(None), _) => Ok(()),
         (Ok(Some(_)), None) => Err(MirrorFaultKind::Unexpected),
         (Ok(Some(name)), Some(value)) if name == value => Ok(()),
@@ -51,9 +51,9 @@ pub enum NameSource {
     /// The method mirrors no name: its `Mcp-Name` header is ignored.
     #[default]
     None,
-    /// `params.name`, as for `tools/call` and `prompts/get`. A body with a name demands the header.
+    /// `params.name`, as for `tools/call` and `prompts/get`. The header is required.
     Name,
-    /// `params.uri`, as for `resources/read`. A body with a URI demands the header.
+    /// `params.uri`, as for `resources/read`. The header is required.
     Uri,
     /// `params.taskId`, as for the methods of the tasks extension. The header may be missing, but not differ.
     TaskId,
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn name_is_demanded_where_the_body_has_one() {
+    fn name_is_demanded_whatever_the_body_has() {
         for source in [NameSource::Name, NameSource::Uri] {
             assert_eq!(name(&[("mcp-name", b" add\t")], source, Some("add")), None);
             assert_eq!(name(&[], source, Some("add")), Some(MirrorFaultKind::Missing));
             assert_eq!(name(&[("mcp-name", b"Add")], source, Some("add")), Some(MirrorFaultKind::Different));
             assert_eq!(name(&[("mcp-name", b"")], source, Some("add")), Some(MirrorFaultKind::Different));
             assert_eq!(name(&[("mcp-name", b"")], source, Some("")), None);
-            assert_eq!(name(&[], source, None), None);
+            assert_eq!(name(&[], source, None), Some(MirrorFaultKind::Missing));
             assert_eq!(name(&[("mcp-name", b"add")], source, None), Some(MirrorFaultKind::Unexpected));
             assert_eq!(name(&[("mcp-name", b"")], source, None), Some(MirrorFaultKind::Unexpected));
         }

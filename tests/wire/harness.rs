@@ -137,6 +137,25 @@ impl Wire {
         self.register("any", row, &legacy(), carriers, &test);
     }
 
+    /// The part of a requirement of all five revisions that only the four up to 2025-11-25 can meet.
+    pub fn legacy_part_of_any<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let revisions: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect();
+        self.register("any", row, &revisions, carriers, &test);
+    }
+
+    /// The part of a requirement of all five revisions that only 2026-07-28 can meet.
+    pub fn modern_part_of_any<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        self.register("any", row, &[Revision::V2026_07_28], carriers, &test);
+    }
+
     /// A requirement of 2026-07-28.
     pub fn modern<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
     where
@@ -164,6 +183,18 @@ impl Wire {
         for &carrier in carriers.list() {
             let cx = Cx { revision: Revision::V2026_07_28, carrier };
             self.trials.push(trial(format!("harness/{name}"), cx, test.clone()));
+        }
+    }
+
+    /// What a real client does, under the revision it speaks then. It belongs to no row: the rows it touches have tests of
+    /// their own, this one shows that they are enough.
+    pub fn client<F, Fut>(&mut self, revision: Revision, name: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        for &carrier in carriers.list() {
+            self.trials.push(trial(format!("{revision}/clients/{name}"), Cx { revision, carrier }, test.clone()));
         }
     }
 

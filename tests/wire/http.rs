@@ -58,7 +58,7 @@ fn bodyless(cx: Cx, method: Method) -> Call {
     }
 }
 
-/// The methods that this crate answers with 405, and those that it does not.
+/// Methods that are never served. They are told apart by case.
 fn other_verbs() -> Vec<Method> {
     let extension = |name: &[u8]| Method::from_bytes(name).expect("a method");
     let extensions = [extension(b"post"), extension(b"Post"), extension(b"MCP"), extension(b"QUERY")];

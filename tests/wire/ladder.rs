@@ -166,7 +166,7 @@ pub fn service() -> (StreamableHttpService, Arc<AtomicUsize>, Refusals) {
 struct Ladder {
     revision: Revision,
     right: fn(Revision) -> Call,
-    /// What the right request is answered with. Where that is a refusal, it is one that no session would change.
+    /// What the right request is answered with: a refusal for a GET or DELETE, which belongs to no session.
     bottom: StatusCode,
     /// Whether it carries an id that a refusal could name.
     has_id: bool,

@@ -4,16 +4,26 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+#![allow(clippy::needless_pass_by_value)] // a value made for one call is nobody's else
+
+mod batch;
+mod clients;
 mod cors;
 mod era;
+mod exchange;
+mod general;
 mod harness;
 mod http;
 mod ladder;
 mod ledger;
 mod legacy;
+mod limits;
+mod listen;
 mod modern;
 mod origin;
+mod publish;
 mod sessionless;
+mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -26,6 +36,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut wire = Wire::default();
     support::check::register(&mut wire);
+    clients::register(&mut wire);
     ladder::register(&mut wire);
     http::register(&mut wire);
     era::register(&mut wire);
@@ -34,5 +45,12 @@ fn main() -> ExitCode {
     origin::register(&mut wire);
     cors::register(&mut wire);
     modern::register(&mut wire);
+    exchange::register(&mut wire);
+    batch::register(&mut wire);
+    general::register(&mut wire);
+    shutdown::register(&mut wire);
+    listen::register(&mut wire);
+    publish::register(&mut wire);
+    limits::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientRequest, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProtocolVersion, Request, RequestMetaObject,
+    ProgressNotificationParam, ProtocolVersion, Request, RequestMetaObject, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -24,6 +24,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 struct Listener {
     progress: Mutex<Vec<f64>>,
     log: Mutex<Vec<Value>>,
+    changed: tokio::sync::Notify,
 }
 
 impl ClientHandler for Listener {
@@ -33,6 +34,10 @@ impl ClientHandler for Listener {
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
         self.log.lock().unwrap().push(params.data);
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
     }
 }
 
@@ -68,7 +73,7 @@ async fn call(peer: &Peer<RoleClient>, name: &'static str, arguments: Value) -> 
 async fn list(client: &Client) -> Result<String> {
     let tools = client.list_all_tools().await?;
     let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
-    expect("the tools", names, vec!["echo", "count", "sleep", "cancellations"])
+    expect("the tools", names, vec!["echo", "count", "sleep", "cancelled", "finished", "change"])
 }
 
 async fn echo(client: &Client, text: &str) -> Result<String> {
@@ -83,12 +88,34 @@ async fn count(client: &Client) -> Result<String> {
 }
 
 async fn cancel(client: &Client) -> Result<String> {
-    let before = cancellations(client).await?;
+    let before = cancelled(client).await?;
     let request = ClientRequest::CallToolRequest(Request::new(tool_call("sleep", json!({ "ms": 60_000 }))));
     let running = client.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
     tokio::time::sleep(UNDER_WAY).await;
     running.cancel(Some("enough slept".to_owned())).await?;
     stopped(client, before).await
+}
+
+/// Hears of a change that a tool publishes: on a subscription, or on the stream that was opened with the session.
+async fn changes(client: &Client) -> Result<String> {
+    if version(client)? == ProtocolVersion::V_2026_07_28 {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let mut subscription = client.listen(filter.clone()).await?;
+        expect("what is granted", subscription.acknowledged().clone(), filter)?;
+        call(client, "change", json!({})).await?;
+        let heard = tokio::time::timeout(PATIENCE, subscription.next()).await??;
+        let is_change = matches!(heard, Some(ServerNotification::ToolListChangedNotification(_)));
+        expect("a change of the tools is heard", is_change, true)?;
+        subscription.cancel().await?;
+    } else {
+        call(client, "change", json!({})).await?;
+        tokio::time::timeout(PATIENCE, client.service().changed.notified()).await?;
+    }
+    Ok(String::new())
+}
+
+fn version(client: &Client) -> Result<ProtocolVersion> {
+    Ok(client.peer_info().ok_or("no version")?.protocol_version.clone())
 }
 
 async fn second(client: &Client, other: &Client) -> Result<String> {
@@ -97,7 +124,7 @@ async fn second(client: &Client, other: &Client) -> Result<String> {
 
 /// Closes the second connection in the middle of a call.
 async fn hang_up(client: &Client, other: Client) -> Result<String> {
-    let before = cancellations(client).await?;
+    let before = cancelled(client).await?;
     let peer = other.peer().clone();
     let sleeping = tokio::spawn(async move { call(&peer, "sleep", json!({ "ms": 60_000 })).await });
     tokio::time::sleep(UNDER_WAY).await;
@@ -111,13 +138,16 @@ async fn hang_up(client: &Client, other: Client) -> Result<String> {
 /// Time enough for a call to reach its handler.
 const UNDER_WAY: Duration = Duration::from_millis(500);
 
-async fn cancellations(client: &Client) -> Result<u64> {
-    Ok(call(client, "cancellations", json!({})).await?.parse()?)
+/// Time enough for what must come.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+async fn cancelled(client: &Client) -> Result<u64> {
+    Ok(call(client, "cancelled", json!({})).await?.parse()?)
 }
 
 async fn stopped(client: &Client, before: u64) -> Result<String> {
-    let deadline = Instant::now() + Duration::from_secs(3);
-    while cancellations(client).await? == before {
+    let deadline = Instant::now() + PATIENCE;
+    while cancelled(client).await? == before {
         if Instant::now() > deadline {
             return Err("the handler is still running".into());
         }
@@ -142,12 +172,12 @@ async fn step(name: &str, work: impl Future<Output = Result<String>>) -> bool {
 
 async fn walk(url: &str, mode: &str) -> Result<()> {
     let client = connect(url, mode).await?;
-    let version = client.peer_info().ok_or("no version")?.protocol_version.to_string();
-    step("connect", async { Ok(version) }).await;
+    step("connect", async { Ok(version(&client)?.to_string()) }).await;
     step("list", list(&client)).await;
     step("echo", echo(&client, "Grüße, \"world\"\n")).await;
     step("count", count(&client)).await;
     step("cancel", cancel(&client)).await;
+    step("changes", changes(&client)).await;
     let other = connect(url, mode).await?;
     step("second", second(&client, &other)).await;
     step("hang-up", hang_up(&client, other)).await;

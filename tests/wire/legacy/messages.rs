@@ -119,7 +119,7 @@ async fn notification_hook(cx: Cx) {
                 if panics {
                     std::panic::resume_unwind(Box::new("as the test says"));
                 }
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         })
     };

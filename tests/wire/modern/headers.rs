@@ -70,8 +70,7 @@ async fn name_required(cx: Cx) {
         let absent = || Call::modern(method, json!({}));
         site.refuses(MISMATCH, absent().header(MCP_NAME, "a"), &what("mirrors nothing")).await;
         site.refuses(MISMATCH, absent().header(MCP_NAME, ""), &what("mirrors nothing, empty")).await;
-        // Nobody is misled: what is missing is the handler's to say.
-        site.passes(absent(), &what("neither")).await;
+        site.refuses(MISMATCH, absent(), &what("neither")).await;
 
         let mut escaped = call("a/b".into());
         escaped.replace("\"a/b\"", "\"\\u0061\\/b\"");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mcp_transport::{
     Capabilities, Limits, LogLevel, McpError, Misuse, Progress, Reply, Request, RequestContext, StreamableHttpService,
 };
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
@@ -28,6 +29,7 @@ pub fn register(wire: &mut Wire) {
     wire.modern("stream/ends-with-answer/late", Carriers::Every, late);
     wire.modern("stream/ends-with-answer/cut", Carriers::Clock, ends_with_answer_when_cut);
     wire.modern("requests/none", Carriers::Every, no_requests);
+    wire.modern("requests/none/notify", Carriers::Every, not_to_be_sent);
     wire.modern("log/gated", Carriers::Every, gated);
     wire.modern("log/gated/own-stream", Carriers::Every, own_stream);
     wire.modern("log/gated/undeclared", Carriers::Every, undeclared);
@@ -375,6 +377,37 @@ async fn no_requests(cx: Cx) {
     assert!(response.get("method").is_none(), "{response}");
     assert_eq!(response["id"], ID);
     assert_eq!(response["result"]["method"], "elicitation/create", "inside a result it is nobody's request");
+}
+
+/// What goes another way, or is no notification, is not sent.
+async fn not_to_be_sent(cx: Cx) {
+    let script = Script::new(|_, cx| async move {
+        for method in [
+            "notifications/progress",
+            "notifications/message",
+            "notifications/cancelled",
+            "notifications/tools/list_changed",
+            "notifications/prompts/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/resources/updated",
+            "notifications/subscriptions/acknowledged",
+        ] {
+            assert!(cx.notify(method, json!({})).await.is_err(), "{method}");
+        }
+        for params in [json!(7), json!([]), json!("x"), json!(null), json!(true)] {
+            assert!(cx.notify("notifications/x", &params).await.is_err(), "{params}");
+        }
+        assert!(cx.notify("notifications/x", RawValue::from_string(" [1]".to_owned()).expect("JSON")).await.is_err());
+        Reply::empty()
+    });
+    cx.serve(StreamableHttpService::new(script)).await.send(ask("")).await.result().await;
+    let script = Script::new(|_, cx| async move {
+        let params = RawValue::from_string(" {\"a\":\n1}".to_owned()).expect("JSON");
+        cx.notify("notifications/x", params).await?;
+        Reply::empty()
+    });
+    let answer = cx.serve(StreamableHttpService::new(script)).await.send(ask("")).await;
+    assert_eq!(answer.events().await[0]["params"], json!({"a": 1}));
 }
 
 const LEVELS: [(&str, LogLevel); 8] = [

@@ -2,9 +2,11 @@
 
 pub mod check;
 pub mod client;
+pub mod fixture;
 pub mod handler;
 pub mod request;
 pub mod seen;
 pub mod server;
 pub mod session;
 pub mod sse;
+pub mod stage;

@@ -72,7 +72,12 @@ impl Server {
     pub async fn start(service: Boxed, h2: bool) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port on loopback");
         let address = listener.local_addr().expect("the port's address");
-        Self { address, accepting: tokio::spawn(accept(listener, service, h2)) }
+        Self::adopt(address, accept(listener, service, h2))
+    }
+
+    /// A server of the test's own.
+    pub fn adopt(address: SocketAddr, serving: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { address, accepting: tokio::spawn(serving) }
     }
 }
 

@@ -1,0 +1,206 @@
+//! The server that clients walk against, on the crate's public API: `interop-server` serves `/mcp` on a free port.
+//!
+//! `/state` tells what is open, and what the clients have done so far. Whatever a server should not have to see — a
+//! message refused, a handler that fails — goes to stderr.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request as HttpRequest;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::routing::get;
+use axum::serve::ListenerExt;
+use mcp_transport::{
+    Capabilities, Exchange, LogLevel, McpError, McpHandler, Misuse, Observer, Progress, Refusal, Reply, Request,
+    RequestContext, ServerInfo, Session, SessionEnd, StreamableHttpService,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How often what happened.
+#[derive(Clone, Default)]
+struct Tally(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Tally {
+    fn add(&self, what: impl Into<String>) {
+        *self.counts().entry(what.into()).or_default() += 1;
+    }
+
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of everything whose name begins so.
+    fn sum(&self, prefix: &str) -> u64 {
+        self.counts().iter().filter(|(what, _)| what.starts_with(prefix)).map(|(_, count)| count).sum()
+    }
+}
+
+struct Tools(Tally);
+
+/// The resource that clients may subscribe to.
+const RESOURCE: &str = "interop://resource";
+
+#[derive(Deserialize)]
+struct Echo {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    to: u32,
+    interval_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Sleep {
+    ms: u64,
+}
+
+impl McpHandler for Tools {
+    fn server_info(&self) -> ServerInfo {
+        ServerInfo::new("interop", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new().tools_list_changed().resources_subscribe().logging()
+    }
+
+    async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
+        let text = match (request.method(), request.name()) {
+            ("tools/list", _) => return Reply::of(tools()),
+            ("resources/list", _) => {
+                return Reply::of(json!({ "resources": [{ "uri": RESOURCE, "name": "resource" }] }));
+            }
+            ("tools/call", Some("echo")) => request.arguments::<Echo>()?.text,
+            ("tools/call", Some("count")) => count(request.arguments()?, &cx).await?,
+            ("tools/call", Some("sleep")) => self.sleep(request.arguments()?, cx).await,
+            ("tools/call", Some("cancelled")) => self.0.sum("cancelled").to_string(),
+            ("tools/call", Some("finished")) => self.0.sum("finished").to_string(),
+            ("tools/call", Some("change")) => {
+                cx.changes().tools_list_changed();
+                cx.changes().resource_updated(RESOURCE);
+                "changed".to_owned()
+            }
+            ("tools/call", _) => return Err(McpError::invalid_params("There is no such tool")),
+            _ => return Err(McpError::method_not_found()),
+        };
+        Reply::of(json!({ "content": [{ "type": "text", "text": text }] }))
+    }
+}
+
+impl Tools {
+    async fn sleep(&self, Sleep { ms }: Sleep, cx: RequestContext) -> String {
+        let _asleep = Asleep { cx, tally: self.0.clone() };
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        format!("slept {ms} ms")
+    }
+}
+
+/// Notes how a sleep ends.
+struct Asleep {
+    cx: RequestContext,
+    tally: Tally,
+}
+
+impl Drop for Asleep {
+    fn drop(&mut self) {
+        match self.cx.cancel_cause() {
+            Some(cause) => self.tally.add(format!("cancelled {cause:?}")),
+            None => self.tally.add("finished"),
+        }
+    }
+}
+
+async fn count(Count { to, interval_ms }: Count, cx: &RequestContext) -> Result<String, McpError> {
+    for step in 1..=to {
+        tokio::time::sleep(Duration::from_millis(interval_ms)).await;
+        cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
+        cx.log(LogLevel::Info, format!("{step} of {to}")).await?;
+    }
+    Ok(format!("counted to {to}"))
+}
+
+fn tools() -> Value {
+    let number = json!({ "type": "integer", "minimum": 0 });
+    let tool = |name, properties: Value| {
+        let required: Vec<_> = properties.as_object().into_iter().flat_map(|all| all.keys().cloned()).collect();
+        let schema = json!({ "type": "object", "properties": properties, "required": required });
+        json!({ "name": name, "inputSchema": schema })
+    };
+    json!({ "tools": [
+        tool("echo", json!({ "text": { "type": "string" } })),
+        tool("count", json!({ "to": number, "interval_ms": number })),
+        tool("sleep", json!({ "ms": number })),
+        tool("cancelled", json!({})),
+        tool("finished", json!({})),
+        tool("change", json!({})),
+    ] })
+}
+
+/// Counts the life of sessions, and complains.
+struct Watch(Tally);
+
+impl Observer for Watch {
+    fn refused(&self, refusal: &Refusal) {
+        eprintln!("refused: {refusal}");
+    }
+
+    fn panicked(&self, exchange: &Exchange<'_>, message: &str) {
+        eprintln!("panicked in {}: {message}", exchange.method());
+    }
+
+    fn internal_error(&self, exchange: &Exchange<'_>, error: &McpError) {
+        eprintln!("failed in {}: {error}", exchange.method());
+    }
+
+    fn misuse(&self, misuse: &Misuse) {
+        eprintln!("misuse: {misuse}");
+    }
+
+    fn session_opened(&self, _: &Session) {
+        self.0.add("session opened");
+    }
+
+    fn session_closed(&self, _: &Session, end: SessionEnd) {
+        self.0.add(format!("session {end:?}"));
+    }
+}
+
+/// Counts requests by method, whether they name a session, and status.
+async fn count_request(tally: Tally, request: HttpRequest, next: Next) -> Response {
+    let session = if request.headers().contains_key("mcp-session-id") { "with a session" } else { "without a session" };
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    tally.add(format!("{method} {session} {}", response.status().as_u16()));
+    response
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tally = Tally::default();
+    let service = StreamableHttpService::builder(Tools(tally.clone())).observer(Watch(tally.clone())).build()?;
+    let state = {
+        let (service, tally) = (service.clone(), tally.clone());
+        move || async move {
+            let counts = service.counts();
+            let open = json!({
+                "requests": counts.in_flight, "streams": counts.streams, "sessions": counts.sessions,
+            });
+            json!({ "open": open, "seen": *tally.counts() }).to_string()
+        }
+    };
+    let app = Router::new()
+        .route_service("/mcp", service)
+        .layer(from_fn(move |request, next| count_request(tally.clone(), request, next)))
+        .route("/state", get(state));
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("listening on http://{}/mcp", listener.local_addr()?);
+    // Without it, small answers wait for the peer's acknowledgement.
+    axum::serve(listener.tap_io(|socket| drop(socket.set_nodelay(true))), app).await?;
+    Ok(())
+}

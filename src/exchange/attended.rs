@@ -1,0 +1,94 @@
+//! A future of the handler's, with what every place that polls one needs: panics, the deadline and cancellation.
+
+use std::any::Any;
+use std::future::Future;
+use std::mem::forget;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::time::{Sleep, sleep_until};
+
+use super::call::Call;
+use super::lifecycle::Ticket;
+use crate::cancel::CancelCause;
+
+/// A future of the handler's at work on a call.
+pub(super) struct Attended<T> {
+    future: Pin<Box<dyn Future<Output = T> + Send>>,
+    call: Arc<Call>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    ticket: Ticket,
+}
+
+/// How it ended.
+pub(super) enum End<T> {
+    Output(T),
+    /// It panicked, saying this.
+    Panicked(String),
+    Cancelled(CancelCause),
+}
+
+impl<T> Attended<T> {
+    pub(super) fn new(future: Pin<Box<dyn Future<Output = T> + Send>>, call: Arc<Call>, ticket: Ticket) -> Self {
+        Self { future, call, deadline: None, ticket }
+    }
+
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End<T>> {
+        if let Some(cause) = self.call.cancellation.cause() {
+            return Poll::Ready(End::Cancelled(cause));
+        }
+        match caught(|| self.future.as_mut().poll(cx)) {
+            Err(message) => return Poll::Ready(End::Panicked(message)),
+            Ok(Poll::Ready(output)) => return Poll::Ready(End::Output(output)),
+            Ok(Poll::Pending) => {}
+        }
+        self.call.cancellation.register_driver(cx.waker());
+        self.ticket.wait(&self.call);
+        if self.is_late(cx) {
+            self.call.cancellation.cancel(CancelCause::Deadline);
+        }
+        match self.call.cancellation.cause() {
+            Some(cause) => Poll::Ready(End::Cancelled(cause)),
+            None => Poll::Pending,
+        }
+    }
+
+    fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = self.call.deadline else {
+            return false;
+        };
+        self.deadline.get_or_insert_with(|| Box::pin(sleep_until(deadline))).as_mut().poll(cx).is_ready()
+    }
+
+    /// Drops the future, and gives back what is left. A destructor that panics is reported like any panic of the
+    /// handler, and takes nobody along.
+    pub(super) fn finish(self) -> (Arc<Call>, Ticket) {
+        let Self { future, call, ticket, .. } = self;
+        if let Err(message) = caught(|| drop(future)) {
+            call.server.observer.panicked(&call.observed(), &message);
+        }
+        (call, ticket)
+    }
+}
+
+/// Runs what is the application's. If it panics, returns what the panic says.
+pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(panic_message)
+}
+
+/// What a panic says.
+pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("a panic that carries no text").to_owned();
+    // What it carries is the application's too, and its destructor may panic.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        forget(again);
+    }
+    text
+}

@@ -1,0 +1,197 @@
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Wake;
+use std::thread;
+
+use futures::FutureExt;
+
+use super::*;
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn poll(queue: &Queue) -> Poll<Option<Bytes>> {
+    queue.poll_next(&Context::from_waker(Waker::noop()))
+}
+
+fn send(queue: &Queue, message: impl Into<Bytes>) -> bool {
+    queue.send(message.into(), || true).now_or_never().is_some()
+}
+
+const ANSWER: &str = "event: message\ndata: \"answer\"\n\n";
+
+fn answer() -> Reply {
+    Reply { status: StatusCode::OK, frame: Frame::message(&"answer").unwrap() }
+}
+
+fn message(text: &'static str) -> Poll<Option<Bytes>> {
+    Poll::Ready(Some(Bytes::from_static(text.as_bytes())))
+}
+
+#[test]
+fn messages_leave_in_the_order_they_came() {
+    let queue = Queue::new(1024);
+    assert!(poll(&queue).is_pending());
+    assert!(send(&queue, "a") && send(&queue, "b"));
+    queue.finish(answer());
+    assert_eq!([poll(&queue), poll(&queue), poll(&queue)], [message("a"), message("b"), message(ANSWER)]);
+    assert!(queue.is_drained());
+    assert_eq!(poll(&queue), Poll::Ready(None));
+}
+
+#[test]
+fn it_holds_256_messages_or_all_its_bytes() {
+    let queue = Queue::new(2560);
+    assert!((0..256).all(|_| send(&queue, "tiny")));
+    assert!(!send(&queue, ""), "no room for the smallest");
+    assert_eq!(poll(&queue), message("tiny"));
+    assert!(send(&queue, "0123456789") && !send(&queue, ""), "room for one of as much");
+
+    let queue = Queue::new(2560);
+    assert!(send(&queue, vec![0; 2000]) && !send(&queue, vec![0; 561]) && send(&queue, vec![0; 560]));
+    let queue = Queue::new(2560);
+    assert!(send(&queue, vec![0; 1 << 20]), "one that never fits needs all the room");
+    assert!(!send(&queue, ""));
+    assert!(poll(&queue).is_ready());
+    assert!((0..256).all(|_| send(&queue, "")), "and gives no more back than it took");
+    assert!(!send(&queue, ""));
+}
+
+#[test]
+fn whoever_waits_is_served_in_turn() {
+    let queue = Queue::new(256);
+    assert!(send(&queue, vec![b'x'; 256]));
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut first = pin!(queue.send("first".into(), || true));
+    let mut second = pin!(queue.send("second".into(), || true));
+    assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
+    assert!(poll(&queue).is_ready());
+    assert!(second.as_mut().poll(&mut cx).is_ready() && first.as_mut().poll(&mut cx).is_ready());
+    drop(poll(&queue));
+    drop(poll(&queue));
+    // One that gives up while it waits leaves its turn to the next.
+    assert!(send(&queue, vec![b'x'; 256]));
+    let mut gives_up = Box::pin(queue.send(vec![0; 256].into(), || true));
+    assert!(gives_up.as_mut().poll(&mut cx).is_pending());
+    let mut waits: Pin<_> = Box::pin(queue.send("waits".into(), || true));
+    assert!(waits.as_mut().poll(&mut cx).is_pending());
+    drop(gives_up);
+    assert!(poll(&queue).is_ready());
+    assert!(waits.as_mut().poll(&mut cx).is_ready());
+    assert_eq!(poll(&queue), message("waits"));
+}
+
+#[test]
+fn what_is_not_wanted_takes_no_room() {
+    let queue = Queue::new(256);
+    assert!((0..1000).all(|_| queue.send("no".into(), || false).now_or_never().is_some()));
+    assert!((0..256).all(|_| send(&queue, "")));
+}
+
+#[test]
+fn every_end_lets_the_waiting_go() {
+    let ends: [fn(&Queue); 3] = [|queue| queue.finish(answer()), Queue::end, Queue::abandon];
+    for end in ends {
+        let queue = Queue::new(256);
+        assert!(send(&queue, vec![0; 256]));
+        let mut waits = pin!(queue.send("late".into(), || true));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        end(&queue);
+        assert!(waits.now_or_never().is_some());
+        assert!(send(&queue, "late"), "dropped at once");
+        let mut left = Vec::new();
+        while let Poll::Ready(Some(message)) = poll(&queue) {
+            left.push(message);
+        }
+        assert!(!left.contains(&Bytes::from_static(b"late")));
+        assert!(queue.is_drained());
+    }
+}
+
+#[test]
+fn what_was_abandoned_is_gone() {
+    let queue = Queue::new(256);
+    assert!(send(&queue, "a"));
+    queue.abandon();
+    queue.finish(answer());
+    assert_eq!(poll(&queue), Poll::Ready(None));
+}
+
+#[test]
+fn a_message_before_the_answers_makes_a_stream() {
+    let outlook = |queue: &Queue| queue.poll_outlook(&Context::from_waker(Waker::noop()));
+    let queue = Queue::new(256);
+    assert_eq!(outlook(&queue), Poll::Pending);
+    queue.answer(answer());
+    assert_eq!(outlook(&queue), Poll::Pending, "another call of the batch may still send");
+    queue.end();
+    assert_eq!(outlook(&queue), Poll::Ready(Outlook::Answers));
+    assert!(!queue.is_drained());
+    assert!(queue.take_answers().pop().is_some());
+    assert!(queue.is_drained());
+    assert!((0..1000).all(|_| send(&queue, "late")), "nobody waits for a reader that never comes");
+
+    let queue = Queue::new(256);
+    assert!(send(&queue, "a"));
+    queue.finish(answer());
+    assert_eq!(outlook(&queue), Poll::Ready(Outlook::Messages));
+}
+
+#[test]
+fn the_last_reader_to_look_is_woken() {
+    let ways: [fn(&Queue); 4] =
+        [|queue| assert!(send(queue, "a")), |queue| queue.finish(answer()), Queue::end, Queue::abandon];
+    for wakes in ways {
+        let queue = Queue::new(256);
+        let (first, last) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
+        for reader in [&first, &last] {
+            let waker = Waker::from(Arc::clone(reader));
+            let cx = Context::from_waker(&waker);
+            assert!(queue.poll_outlook(&cx).is_pending());
+            assert!(queue.poll_next(&cx).is_pending());
+        }
+        wakes(&queue);
+        let woken = |woken: &Woken| woken.0.load(Ordering::SeqCst);
+        assert_eq!((woken(&first), woken(&last)), (0, 1));
+    }
+}
+
+/// The answer is the last message, however many threads still send.
+#[test]
+fn nothing_slips_in_behind_the_answer() {
+    for _ in 0..300 {
+        let queue = Queue::new(1 << 20);
+        let (started, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    started.fetch_add(1, Ordering::SeqCst);
+                    while !over.load(Ordering::SeqCst) {
+                        send(&queue, "more");
+                    }
+                });
+            }
+            while started.load(Ordering::SeqCst) < 2 {
+                thread::yield_now();
+            }
+            queue.finish(answer());
+            let mut last = None;
+            while let Poll::Ready(Some(message)) = poll(&queue) {
+                last = Some(message);
+            }
+            thread::yield_now();
+            let after = poll(&queue);
+            over.store(true, Ordering::SeqCst);
+            assert_eq!(last.as_deref(), Some(ANSWER.as_bytes()));
+            assert_eq!(after, Poll::Ready(None));
+        });
+    }
+}
