@@ -14,6 +14,7 @@ mod http;
 mod ladder;
 mod ledger;
 mod legacy;
+mod limits;
 mod listen;
 mod modern;
 mod origin;
