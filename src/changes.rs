@@ -9,10 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// transport that was given none makes its own: see
 /// [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
 ///
-/// **Not yet:** a change reaches no client so far, for there is neither `subscriptions/listen` nor a session's stream.
-/// What it does today is to make the transport read the tools' `x-mcp-header` annotations anew.
+/// A change is told to those who have asked for it: on `subscriptions/listen` streams (2026-07-28), and on the stream
+/// that a session opens by GET (up to 2025-11-25), there to everyone for lists and to subscribers for a resource. Lists
+/// have to be declared ([`Capabilities::tools_list_changed`](crate::Capabilities::tools_list_changed) and its like),
+/// resources too ([`Capabilities::resources_subscribe`](crate::Capabilities::resources_subscribe)). A client that has
+/// no stream open is not told later. A change of the tools also makes the transport read their `x-mcp-header`
+/// annotations anew.
 ///
-/// Publishing never waits. Cloning is cheap, and all clones are one.
+/// Publishing never waits: of equal changes that a client has not read yet it hears once. Cloning is cheap, and all
+/// clones are one.
 ///
 /// ```
 /// use mcp_transport::Changes;

@@ -54,9 +54,10 @@ use crate::session::{Session, SessionEnd};
 ///
 /// # Cancellation
 ///
-/// The future that [`request`](Self::request) returns is dropped when the request is cancelled: a modern client went
-/// away, the deadline passed, the transport was drained. It may move from one task to another between two polls, when
-/// its answer turns into an event stream: task-locals do not move along, the context's extensions do.
+/// The future that [`request`](Self::request) returns is dropped when the request is cancelled: its client went away,
+/// or in a session cancelled it or deleted the session; the deadline passed; the transport was drained. It may move
+/// from one task to another between two polls, when its answer turns into an event stream: task-locals do not move
+/// along, the context's extensions do.
 ///
 /// # A compile error that says little
 ///
@@ -107,6 +108,8 @@ pub trait McpHandler: Send + Sync + 'static {
     }
 
     /// Hears that a session was opened, before its client does. Default: ignores it.
+    ///
+    /// If it panics, the client's `initialize` fails, and there is no session.
     fn session_opened(&self, session: &Session) {
         let _ = session;
     }
@@ -124,8 +127,8 @@ pub trait McpHandler: Send + Sync + 'static {
     ///
     /// Default: they are read from the handler's own `tools/list`, which the transport asks in the caller's name. A
     /// list is kept for each [`Principal`](crate::Principal) as long as its `ttlMs` says, 60 s where that is 0 or
-    /// missing, or until a [change of the tools](crate::Changes::tools_list_changed) is published. Override this where a
-    /// list is slow to make, does not hold every tool, or differs between requests of one principal.
+    /// missing, or until a [change of the tools](crate::Changes::tools_list_changed) is published. Override this where
+    /// a list is slow to make, does not hold every tool, or differs between requests of one principal.
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
         let _ = (tool, cx);
         ParameterSource::Listing
@@ -261,7 +264,7 @@ mod tests {
 
         fn capabilities(&self) -> Capabilities {
             self.note("capabilities");
-            Capabilities::new().tools()
+            Capabilities::new().tools().resources_subscribe()
         }
 
         fn instructions(&self) -> Option<String> {
@@ -278,10 +281,38 @@ mod tests {
             self.note("notification");
         }
 
+        async fn subscribe(&self, _: String, _: RequestContext) -> Result<(), McpError> {
+            self.note("subscribe");
+            Ok(())
+        }
+
+        fn session_opened(&self, _: &Session) {
+            self.note("session_opened");
+        }
+
+        fn session_closed(&self, _: &Session, _: SessionEnd) {
+            self.note("session_closed");
+        }
+
         fn parameter_headers(&self, _: &str, _: &RequestContext) -> ParameterSource {
             self.note("parameter_headers");
             ParameterSource::Known(Arc::default())
         }
+    }
+
+    /// The answer to a message in a session; a new one where none is named.
+    fn ask_in(service: &StreamableHttpService, session: Option<&str>, method: &str) -> (Value, Option<String>) {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "uri": "a"});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut request = http::Request::post("/mcp").header("content-type", "application/json");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let request = request.body(Full::<Bytes>::from(message.to_string())).unwrap();
+        let response = service.handle(request).now_or_never().expect("no wait");
+        let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+        let body = response.into_body().collect().now_or_never().expect("no wait").unwrap();
+        (serde_json::from_slice(&body.to_bytes()).unwrap_or_default(), session)
     }
 
     /// The answer to a message of 2026-07-28, or `Null` where there is none.
@@ -315,5 +346,13 @@ mod tests {
         assert_eq!(ask(&service, "notifications/x", None), Value::Null);
         assert_eq!(ask(&service, "tools/call", Some(1))["result"]["resultType"], "complete");
         assert_eq!(*handler.0.lock().unwrap(), ["notification", "parameter_headers", "request"]);
+        handler.0.lock().unwrap().clear();
+
+        let (_, session) = ask_in(&service, None, "initialize");
+        let session = session.expect("a session");
+        assert_eq!(ask_in(&service, Some(&session), "resources/subscribe").0["result"], json!({}));
+        let delete = http::Request::delete("/mcp").header("mcp-session-id", &session).body(Full::<Bytes>::default());
+        assert_eq!(service.handle(delete.unwrap()).now_or_never().expect("no wait").status(), 204);
+        assert_eq!(*handler.0.lock().unwrap(), ["session_opened", "subscribe", "session_closed"]);
     }
 }

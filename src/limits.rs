@@ -93,7 +93,8 @@ impl Limits {
 
     /// `subscriptions/listen` streams open at once (2026-07-28). Default 16,384. Past it the peer sees 503.
     ///
-    /// Memory: for each at most 256 KiB of resource URIs, and one change for each of them.
+    /// Memory: for each at most 256 KiB of resource URIs, each counted 64 bytes more than it has, and one change for
+    /// each of them. URIs past that are left out of what is granted.
     #[must_use]
     pub const fn listeners(mut self, streams: usize) -> Self {
         self.listeners = streams;
@@ -111,8 +112,8 @@ impl Limits {
     /// client never said it was ready, else of the longest idle one that has been so for 10 s, else `initialize` gets
     /// 503.
     ///
-    /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs, most often under
-    /// 2 KiB, and what the application keeps in it.
+    /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs (each counted 64
+    /// bytes more than it has), most often under 2 KiB, and what the application keeps in it.
     #[must_use]
     pub const fn sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;

@@ -47,7 +47,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = exchange;
     }
 
-    /// A handler panicked. The client reads "Internal error".
+    /// A handler panicked. The client reads "Internal error". Where a session hook panicked, `exchange` is the
+    /// `initialize` that opened the session, and the session goes on or ends as if the hook had returned.
     fn panicked(&self, exchange: &Exchange<'_>, message: &str) {
         let _ = (exchange, message);
     }
@@ -138,6 +139,13 @@ pub enum Misuse {
         /// What is wrong with the annotation, and where.
         fault: AnnotationFault,
     },
+    /// A hook panicked that belongs to no request. What it was called for happened all the same.
+    HookPanicked {
+        /// The method of [`McpHandler`](crate::McpHandler).
+        hook: &'static str,
+        /// What the panic says.
+        message: String,
+    },
     /// `tools/list` failed when the transport asked for the tools' annotations, so a call went on unchecked.
     ListingFailed {
         /// The tool that was being called.
@@ -157,6 +165,7 @@ impl fmt::Display for Misuse {
             Self::BadAnnotation { tool, fault } => {
                 write!(f, "x-mcp-header in tool {tool:?}: {fault}")
             }
+            Self::HookPanicked { hook, message } => write!(f, "{hook} panicked: {message}"),
             Self::ListingFailed { tool } => {
                 write!(f, "tools/list failed, so the headers of a call of {tool:?} were not checked")
             }

@@ -78,7 +78,7 @@ impl<T> Attended<T> {
 }
 
 /// Runs what is the application's. If it panics, returns what the panic says.
-pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(panic_message)
 }
 

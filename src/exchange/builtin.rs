@@ -18,6 +18,7 @@ use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
 use crate::protocol::revision::Era;
 use crate::reply::Reply;
+use crate::subscribe::Subscribed;
 
 /// The transport's own answer, or `None` where the handler has to give one.
 pub(crate) fn answer(call: &Arc<Call>) -> Option<Answering> {
@@ -91,7 +92,7 @@ fn subscribe(call: &Arc<Call>) -> Answering {
         let cx = RequestContext::new(Arc::clone(&call));
         Arc::clone(&call.server.handler).subscribe(uri.clone(), cx).await.map_err(Failure::Error)?;
         match &call.session {
-            Some(session) if session.mailbox().subscribe(&uri) => Reply::empty(),
+            Some(session) if session.mailbox().subscribe(&uri) != Subscribed::TooMany => Reply::empty(),
             _ => Err(McpError::invalid_params("Too many subscriptions in this session")),
         }
         .map_err(Failure::Error)

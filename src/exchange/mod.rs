@@ -27,6 +27,7 @@ use futures::FutureExt;
 use http::StatusCode;
 
 pub(crate) use attached::Attached;
+pub(crate) use attended::caught;
 use attended::panic_message;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};

@@ -123,11 +123,17 @@ impl Queue {
     /// not hold it back.
     pub(crate) fn answer(&self, reply: Reply) {
         let mut state = self.state();
-        if state.phase == Phase::Open {
-            let after = state.read + u64::try_from(state.messages.len()).unwrap_or_default();
-            state.answers.push(Queued { reply, after });
-            wake(state);
-        }
+        state.answer(reply);
+        wake(state);
+    }
+
+    /// Queues the last answer, past the bound, and ends the queue.
+    pub(crate) fn finish(&self, reply: Reply) {
+        let mut state = self.state();
+        state.answer(reply);
+        state.phase = Phase::Ended;
+        wake(state);
+        self.room.close();
     }
 
     /// Nothing more will come.
@@ -207,6 +213,13 @@ impl Queue {
 }
 
 impl State {
+    fn answer(&mut self, reply: Reply) {
+        if self.phase == Phase::Open {
+            let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
+            self.answers.push(Queued { reply, after });
+        }
+    }
+
     fn watch(&mut self, cx: &Context<'_>) {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),

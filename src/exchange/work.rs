@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 
 use super::answer::Finished;
 use super::drive::Drive;
-use super::queue::{Queue, Reply};
+use super::queue::Reply;
 use super::subject::{Batch, Subject};
 use crate::cancel::CancelCause;
 use crate::observer::ExchangeEnd;
@@ -47,14 +47,19 @@ impl Future for Work {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { subject, drives } = &mut *self;
         match drives {
-            Drives::One(drive) => answer(subject.queue(), ready!(Pin::new(drive).poll(cx))),
+            Drives::One(drive) => match reply(ready!(Pin::new(drive).poll(cx))) {
+                Some(reply) => subject.queue().finish(reply),
+                None => subject.queue().end(),
+            },
             Drives::Batch(drives) => {
                 while let Some(finished) = ready!(drives.poll_next_unpin(cx)) {
-                    answer(subject.queue(), finished);
+                    if let Some(reply) = reply(finished) {
+                        subject.queue().answer(reply);
+                    }
                 }
+                subject.queue().end();
             }
         }
-        subject.queue().end();
         Poll::Ready(())
     }
 }
@@ -69,9 +74,8 @@ impl Drop for Work {
 
 /// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
 /// down may have nobody left to hand an answer to, and clients exist that fail over one.
-fn answer(queue: &Queue, finished: Finished) {
+fn reply(finished: Finished) -> Option<Reply> {
     use CancelCause::{Requested, SessionEnded};
-    if !matches!(finished.end, ExchangeEnd::Cancelled(Requested | SessionEnded)) {
-        queue.answer(Reply { status: finished.status, frame: finished.frame });
-    }
+    let is_withheld = matches!(finished.end, ExchangeEnd::Cancelled(Requested | SessionEnded));
+    (!is_withheld).then_some(Reply { status: finished.status, frame: finished.frame })
 }

@@ -91,13 +91,7 @@ impl<B: Body<Data: Buf>> Future for ResponseFuture<B> {
                     }
                     State::Ready { response: Some(response) }
                 }
-                StateProjection::Listening { listening } => {
-                    let response = match ready!(listening.poll(cx)) {
-                        Ok(stream) => respond::events(ResponseBody::listen(stream)),
-                        Err(refusal) => respond::refuse(this.shared, &refusal),
-                    };
-                    State::Ready { response: Some(response) }
-                }
+                StateProjection::Listening { listening } => State::Ready { response: Some(ready!(listening.poll(cx))) },
             };
             this.state.set(next);
         };

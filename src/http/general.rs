@@ -28,12 +28,11 @@ pub enum SecondGet {
 pub(crate) struct GeneralStream {
     server: Arc<Server>,
     session: Arc<SessionState>,
-    turn: u64,
+    place: Place,
     keep_alive: KeepAlive,
     /// The first byte goes out at once, so that the client and all proxies see the stream open.
     greeted: bool,
     ended: bool,
-    _place: Place,
 }
 
 impl GeneralStream {
@@ -55,11 +54,10 @@ impl GeneralStream {
         Ok(Self {
             server: Arc::clone(&shared.server),
             session: Arc::clone(session),
-            turn,
+            place: shared.hub.add(session.mailbox(), turn),
             keep_alive: KeepAlive::default(),
             greeted: false,
             ended: false,
-            _place: shared.hub.add(session.mailbox()),
         })
     }
 
@@ -67,7 +65,7 @@ impl GeneralStream {
         if !std::mem::replace(&mut self.greeted, true) {
             return Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)));
         }
-        match self.session.mailbox().poll_next(self.turn, cx) {
+        match self.place.poll_next(cx) {
             Poll::Ready(notice) => {
                 self.keep_alive.restart();
                 self.ended = notice.is_none();
@@ -84,7 +82,6 @@ impl GeneralStream {
 
 impl Drop for GeneralStream {
     fn drop(&mut self) {
-        self.session.mailbox().close(self.turn);
         self.session.touch();
         self.server.lifecycle.stream_closed();
     }

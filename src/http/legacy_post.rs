@@ -138,10 +138,20 @@ impl Post<'_> {
     fn initialize(mut self, message: Message, opening: Opening) -> Posted {
         let Opening { revision, session, ticket } = opening;
         let shared = self.shared;
-        let id = session.as_ref().and_then(|session| HeaderValue::from_str(session.id()).ok());
         self.session = session;
         let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
-        let drive = Drive::start(&call, ticket, exchange::answering);
+        let mut opened = call.session.clone();
+        let mut is_announced = false;
+        let drive = Drive::start(&call, ticket, |call| {
+            call.session.iter().for_each(|session| shared.sessions.announce(session));
+            is_announced = true;
+            exchange::answering(call)
+        });
+        if !is_announced {
+            // The hook panicked, and `initialize` fails with it.
+            opened.take().iter().for_each(|session| shared.sessions.forget(session));
+        }
+        let id = opened.and_then(|session| HeaderValue::from_str(session.id()).ok());
         let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));
         Posted::Exchange { exchange, session: id }
     }

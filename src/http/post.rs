@@ -98,7 +98,8 @@ fn modern_post(
     let call = Arc::new(Call::new(&shared.server, message, caller));
     if call.message.method() == method::LISTEN {
         let id = call.message.id();
-        return Listening::start(call, &shared.hub).map(Posted::Listening).map_err(|refusal| refusal.with_id(id));
+        let listening = Listening::start(call, ticket, &shared.hub).map_err(|refusal| refusal.with_id(id))?;
+        return Ok(Posted::Listening(listening));
     }
     let drive = Drive::start(&call, ticket, |call| shared.parameters.answering(call));
     let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));

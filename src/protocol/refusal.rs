@@ -219,10 +219,10 @@ impl Refusal {
         Self { versions, ..Self::new(RefusalKind::UnsupportedVersion) }
     }
 
-    /// With the id of the request, unless the request was turned away unread.
+    /// With the id of the request. A drain turns away all there is, read or not, in the same words.
     #[must_use]
     pub(crate) fn with_id(mut self, id: Option<RequestId>) -> Self {
-        self.id = id.filter(|_| self.kind.rung() >= Rung::Shape);
+        self.id = id.filter(|_| self.kind != RefusalKind::Draining);
         self
     }
 

@@ -12,6 +12,8 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use super::{Client, Session, SessionEnd, SessionState};
+use crate::exchange::caught;
+use crate::observer::Misuse;
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
@@ -19,8 +21,8 @@ use crate::server::Server;
 
 const SHARDS: usize = 16;
 
-/// A session younger than this never gives way to a new one: a flood of new ones must not drown those who have just
-/// come.
+/// A session whose client is ready gives way to a new one only when it has been idle for this long: a flood of new ones
+/// must not drown those who have just come.
 const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 
 type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;
@@ -50,22 +52,33 @@ impl Registry {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Opens a session.
+    /// Opens a session, of which the application has yet to hear.
     pub(crate) fn open(
         self: &Arc<Self>,
         principal: Option<Principal>,
         revision: Revision,
         client: Client,
     ) -> Result<Arc<SessionState>, Refusal> {
-        self.make_room()?;
-        let state = Arc::new(SessionState::new(mint()?, principal, revision, client));
+        self.take_place()?;
+        let id = mint().inspect_err(|_| self.give_place_back())?;
+        let state = Arc::new(SessionState::new(id, principal, revision, client));
         self.shard(state.id()).insert(state.id().into(), Arc::clone(&state));
-        self.count.fetch_add(1, Ordering::AcqRel);
-        let session = Session::new(Arc::clone(&state));
-        self.server.handler.session_opened(&session);
-        self.server.observer.session_opened(&session);
         self.start_sweeper();
         Ok(state)
+    }
+
+    /// Lets the application hear of a session that was opened. The handler may panic.
+    pub(crate) fn announce(&self, state: &Arc<SessionState>) {
+        let session = Session::new(Arc::clone(state));
+        self.server.handler.session_opened(&session);
+        self.server.observer.session_opened(&session);
+    }
+
+    /// Forgets a session that could not be announced.
+    pub(crate) fn forget(&self, state: &SessionState) {
+        if self.remove(state) {
+            state.close();
+        }
     }
 
     /// Finds the live session of this id. One that belongs to somebody else is as unknown as one that never was.
@@ -83,30 +96,50 @@ impl Registry {
 
     /// Ends a session.
     pub(crate) fn end(&self, session: &Arc<SessionState>, end: SessionEnd) {
-        let removed = self.shard(session.id()).remove(session.id());
-        if removed.is_none() || !session.close() {
+        if !self.remove(session) || !session.close() {
             return;
         }
-        self.count.fetch_sub(1, Ordering::AcqRel);
         let session = Session::new(Arc::clone(session));
-        self.server.handler.session_closed(&session, end);
+        // The task may be anybody's: that of a request of somebody else who needed the place, or the sweeper.
+        if let Err(message) = caught(|| self.server.handler.session_closed(&session, end)) {
+            self.server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message });
+        }
         self.server.observer.session_closed(&session, end);
     }
 
-    /// At the cap, sessions whose client never said it was ready give way first, then the longest idle.
-    fn make_room(&self) -> Result<(), Refusal> {
-        while self.len() >= self.server.limits.sessions {
-            let now = Instant::now();
-            let idle = |session: &Arc<SessionState>| now.saturating_duration_since(session.last_used());
-            let candidates = self.all().into_iter().filter(|session| !session.is_held());
-            let (raw, ready): (Vec<_>, Vec<_>) = candidates.partition(|session| !session.is_initialized());
-            let oldest_raw = raw.into_iter().min_by_key(|session| session.born());
-            let longest_idle = ready.into_iter().max_by_key(idle).filter(|session| idle(session) >= MINIMUM_IDLE);
-            match oldest_raw.or(longest_idle) {
-                Some(session) => self.end(&session, SessionEnd::Evicted),
-                None => return Err(Refusal::new(RefusalKind::Overloaded)),
-            }
+    /// Takes a session out and gives its place back. Whether it was there.
+    fn remove(&self, session: &SessionState) -> bool {
+        let was_there = self.shard(session.id()).remove(session.id()).is_some();
+        if was_there {
+            self.give_place_back();
         }
+        was_there
+    }
+
+    /// Takes a place for a new session, before there is one: of many at once none gets past the cap.
+    fn take_place(&self) -> Result<(), Refusal> {
+        let most = self.server.limits.sessions;
+        let next = |count| (count < most).then_some(count + 1);
+        while self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_err() {
+            self.evict()?;
+        }
+        Ok(())
+    }
+
+    fn give_place_back(&self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// At the cap, sessions whose client never said it was ready give way first, then the longest idle.
+    fn evict(&self) -> Result<(), Refusal> {
+        let now = Instant::now();
+        let idle = |session: &Arc<SessionState>| now.saturating_duration_since(session.last_used());
+        let candidates = self.all().into_iter().filter(|session| !session.is_held());
+        let (raw, ready): (Vec<_>, Vec<_>) = candidates.partition(|session| !session.is_initialized());
+        let oldest_raw = raw.into_iter().min_by_key(|session| session.born());
+        let longest_idle = ready.into_iter().max_by_key(idle).filter(|session| idle(session) >= MINIMUM_IDLE);
+        let session = oldest_raw.or(longest_idle).ok_or_else(|| Refusal::new(RefusalKind::Overloaded))?;
+        self.end(&session, SessionEnd::Evicted);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use super::mailbox::Mailbox;
 use super::notice::{Notice, Updated};
@@ -17,11 +18,18 @@ const SHARDS: usize = 16;
 pub(crate) struct Hub {
     ended: AtomicBool,
     next: AtomicU64,
-    shards: [Mutex<HashMap<u64, Arc<Mailbox>>>; SHARDS],
+    shards: [Mutex<HashMap<u64, Stream>>; SHARDS],
     /// `subscriptions/listen` streams.
     listening: AtomicUsize,
     /// The same by principal.
     by_principal: Mutex<HashMap<Principal, usize>>,
+}
+
+/// One open stream: a turn of a mailbox. One that has been superseded may still be here, and must not hear twice.
+#[derive(Debug)]
+struct Stream {
+    mailbox: Arc<Mailbox>,
+    turn: u64,
 }
 
 impl Listener for Hub {
@@ -33,9 +41,12 @@ impl Listener for Hub {
             Change::Resource(uri) => Notice::Updated(Arc::new(Updated::new(uri))),
         };
         for shard in &self.shards {
-            for mailbox in lock(shard).values() {
-                mailbox.deliver(&notice);
+            // Woken when the lock is given back: a waker may drop a stream, which then leaves this shard.
+            let mut readers = Vec::new();
+            for stream in lock(shard).values() {
+                readers.extend(stream.mailbox.deliver(stream.turn, &notice));
             }
+            readers.into_iter().for_each(Waker::wake);
         }
     }
 }
@@ -45,40 +56,40 @@ impl Hub {
     pub(crate) fn end_all(&self) {
         self.ended.store(true, Ordering::SeqCst);
         for shard in &self.shards {
-            for mailbox in lock(shard).values() {
-                mailbox.end();
-            }
+            let mailboxes: Vec<_> = lock(shard).values().map(|stream| Arc::clone(&stream.mailbox)).collect();
+            mailboxes.iter().for_each(|mailbox| mailbox.end());
         }
     }
 
-    /// Adds the stream of a session.
-    pub(crate) fn add(self: &Arc<Self>, mailbox: &Arc<Mailbox>) -> Place {
-        self.insert(mailbox, None)
+    /// Adds the stream of a session: this turn of its mailbox.
+    pub(crate) fn add(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: u64) -> Place {
+        self.insert(mailbox, turn, None)
     }
 
     /// Adds a `subscriptions/listen` stream, unless there are too many, in all or for its principal.
     pub(crate) fn listen(
         self: &Arc<Self>,
         mailbox: &Arc<Mailbox>,
+        turn: u64,
         principal: Option<&Principal>,
         most: Most,
     ) -> Result<Place, Refusal> {
         let listening = Listening::enter(self, principal, most)?;
-        Ok(self.insert(mailbox, Some(listening)))
+        Ok(self.insert(mailbox, turn, Some(listening)))
     }
 
-    fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, listening: Option<Listening>) -> Place {
+    fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: u64, listening: Option<Listening>) -> Place {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if let Some(mut shard) = self.shard(number) {
-            shard.insert(number, Arc::clone(mailbox));
+            shard.insert(number, Stream { mailbox: Arc::clone(mailbox), turn });
         }
         if self.ended.load(Ordering::SeqCst) {
             mailbox.end();
         }
-        Place { hub: Arc::clone(self), number, _listening: listening }
+        Place { hub: Arc::clone(self), number, mailbox: Arc::clone(mailbox), turn, _listening: listening }
     }
 
-    fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Arc<Mailbox>>>> {
+    fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Stream>>> {
         let index = usize::try_from(number % 16).unwrap_or_default();
         self.shards.get(index).map(lock)
     }
@@ -91,12 +102,21 @@ pub(crate) struct Most {
     pub(crate) by_principal: usize,
 }
 
-/// A stream's place in the hub, until dropped.
+/// A stream's place in the hub, from which it reads. Dropping it closes the stream.
 #[derive(Debug)]
 pub(crate) struct Place {
     hub: Arc<Hub>,
     number: u64,
+    mailbox: Arc<Mailbox>,
+    turn: u64,
     _listening: Option<Listening>,
+}
+
+impl Place {
+    /// The next change; `None` where the stream has ended.
+    pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Notice>> {
+        self.mailbox.poll_next(self.turn, cx)
+    }
 }
 
 impl Drop for Place {
@@ -104,6 +124,7 @@ impl Drop for Place {
         if let Some(mut shard) = self.hub.shard(self.number) {
             shard.remove(&self.number);
         }
+        self.mailbox.close(self.turn);
     }
 }
 
@@ -119,11 +140,11 @@ impl Listening {
         let overloaded = || Refusal::new(RefusalKind::Overloaded);
         if let Some(principal) = principal {
             let mut counts = lock(&hub.by_principal);
-            let count = counts.entry(principal.clone()).or_default();
-            if *count >= most.by_principal {
+            let count = counts.get(principal).copied().unwrap_or_default();
+            if count >= most.by_principal {
                 return Err(overloaded());
             }
-            *count += 1;
+            counts.insert(principal.clone(), count + 1);
         }
         // From here on the guard gives back what was taken.
         let entered = hub.listening.fetch_add(1, Ordering::AcqRel);
@@ -151,3 +172,6 @@ impl Drop for Listening {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

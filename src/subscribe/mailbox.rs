@@ -28,7 +28,7 @@ struct State {
     resources: HashMap<Box<str>, Due>,
     /// Those that have changed, in order.
     updated: VecDeque<Arc<Updated>>,
-    /// Bytes of all URIs subscribed to.
+    /// What the subscriptions cost.
     bytes: usize,
     stream: Stream,
     /// Counts the streams that have read, so that an older one knows that it has been superseded.
@@ -52,8 +52,21 @@ enum Stream {
     Ended,
 }
 
-/// Bytes of URIs that one listener may subscribe to.
+/// What became of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subscribed {
+    New,
+    /// There was one to this resource already.
+    Already,
+    /// There are too many already.
+    TooMany,
+}
+
+/// What a listener's subscriptions may cost in all. One costs the bytes of its URI and [`OVERHEAD`].
 const MOST_BYTES: usize = 256 << 10;
+
+/// About what is kept of a subscription beside its URI, so that many short ones are bounded as well as a few long ones.
+const OVERHEAD: usize = 64;
 
 impl Mailbox {
     /// Opens a stream, if none is open. Changes are kept from now on. Returns its turn.
@@ -90,34 +103,35 @@ impl Mailbox {
         self.state().stream == Stream::Open
     }
 
-    /// Subscribes to a resource. `false` where there are too many already.
-    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+    /// Subscribes to a resource.
+    pub(crate) fn subscribe(&self, uri: &str) -> Subscribed {
         let mut state = self.state();
         if state.resources.contains_key(uri) {
-            return true;
+            return Subscribed::Already;
         }
-        if state.bytes + uri.len() > MOST_BYTES {
-            return false;
+        let bytes = state.bytes + cost(uri);
+        if bytes > MOST_BYTES {
+            return Subscribed::TooMany;
         }
-        state.bytes += uri.len();
+        state.bytes = bytes;
         state.resources.insert(uri.into(), Due::No);
-        true
+        Subscribed::New
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
         let mut state = self.state();
         if state.resources.remove(uri).is_some() {
-            state.bytes -= uri.len();
+            state.bytes -= cost(uri);
             state.updated.retain(|updated| *updated.uri != *uri);
         }
     }
 
-    /// Hears of a change.
-    pub(crate) fn deliver(&self, notice: &Notice) {
+    /// Hears of a change, in the name of the stream of this turn. Returns whom to wake: under no lock, for a waker may
+    /// run anything.
+    pub(crate) fn deliver(&self, turn: u64, notice: &Notice) -> Option<Waker> {
         let mut state = self.state();
-        if state.stream == Stream::Open && state.note(notice) {
-            wake(state);
-        }
+        let is_heard = state.turn == turn && state.stream == Stream::Open && state.note(notice);
+        is_heard.then(|| state.reader.take()).flatten()
     }
 
     /// The next change for the stream of this turn; `None` where it has ended.
@@ -200,6 +214,10 @@ impl State {
     }
 }
 
+fn cost(uri: &str) -> usize {
+    uri.len() + OVERHEAD
+}
+
 /// Wakes the reader, after the lock is given back.
 fn wake(mut state: MutexGuard<'_, State>) {
     let reader = state.reader.take();
@@ -208,3 +226,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
         reader.wake();
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

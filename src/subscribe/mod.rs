@@ -5,4 +5,4 @@ mod mailbox;
 mod notice;
 
 pub(crate) use hub::{Hub, Most, Place};
-pub(crate) use mailbox::{Mailbox, Wants};
+pub(crate) use mailbox::{Mailbox, Subscribed, Wants};

@@ -101,7 +101,7 @@ fn is_response(message: &Value) -> bool {
 ///
 /// ```
 /// # use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
-/// # use mcp_transport::{StreamableHttpService, Transport};
+/// # use mcp_transport::{StreamableHttpService};
 /// # struct Ticker;
 /// # impl McpHandler for Ticker {
 /// #     fn server_info(&self) -> ServerInfo { ServerInfo::new("ticker", "1") }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use mcp_transport::{
     CancelCause, Counts, Exchange, ExchangeEnd, Limits, McpError, Misuse, Observer, Refusal, Reply, RequestContext,
-    StreamableHttpService, Transport,
+    StreamableHttpService,
 };
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -81,7 +81,7 @@ fn told(n: usize) -> Value {
 
 /// A result that is told from others by `n`.
 fn reply(n: usize) -> Result<Reply, McpError> {
-    Reply::of(&json!({"n": n}))
+    Reply::of(json!({"n": n}))
 }
 
 /// Whether a message is the response with the result of [`reply`].

@@ -7,6 +7,7 @@ mod opening;
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use mcp_transport::{Capabilities, Changes, McpError, StreamableHttpBuilder, StreamableHttpService};
@@ -72,8 +73,15 @@ impl Site {
 
     /// Ends the stream from the server's side and returns all that was still to come.
     async fn end(&self, stream: Answer) -> Vec<Value> {
-        self.service.drain(Duration::from_secs(5)).await;
-        stream.events().await
+        self.end_all(vec![stream]).await.remove(0)
+    }
+
+    /// Ends all streams and returns all that was still to come on each.
+    async fn end_all(&self, streams: Vec<Answer>) -> Vec<Vec<Value>> {
+        let rest = join_all(streams.into_iter().map(Answer::events));
+        let (report, rest) = tokio::join!(self.service.drain(Duration::from_secs(5)), rest);
+        assert_eq!((report.in_flight, report.cut), (0, 0));
+        rest
     }
 
     /// Waits until so many event streams are open.
@@ -108,7 +116,9 @@ pub fn publish_all(changes: &Changes, uris: &[&str]) {
 
 /// The request with this filter.
 pub fn listen(filter: Value) -> Call {
-    Call::modern("subscriptions/listen", json!({ "notifications": filter }))
+    let mut call = Call::modern("subscriptions/listen", json!({}));
+    call.set("/params/notifications", filter);
+    call
 }
 
 /// Everything there is to ask for, and updates of these resources.

@@ -4,7 +4,10 @@
 //! A trial is named `revision/area/name` and its kind is the carrier, so that `cargo test --test wire -- 2025-06-18/`
 //! and `cargo test --test wire -- http/405` pick what they say.
 
+#![allow(clippy::needless_pass_by_value)] // a value made for one call is nobody's else
+
 mod batch;
+mod clients;
 mod cors;
 mod era;
 mod exchange;
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut wire = Wire::default();
     support::check::register(&mut wire);
+    clients::register(&mut wire);
     ladder::register(&mut wire);
     http::register(&mut wire);
     era::register(&mut wire);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
-use mcp_transport::{CancelCause, Capabilities, DrainReport, StreamableHttpService, Transport, drain_all};
+use mcp_transport::{CancelCause, Capabilities, DrainReport, StreamableHttpService, drain_all};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -240,7 +240,7 @@ async fn all(cx: Cx) {
     let (first, second) = (cx.serve(one.clone()).await, cx.serve(other.clone()).await);
     let (first, second) = (Listener::open(cx, &first).await, Listener::open(cx, &second).await);
     let held = first.hold(&stage, "held", 0).await;
-    let transports: [&dyn Transport; 2] = [&one, &other];
+    let transports: [&dyn mcp_transport::Transport; 2] = [&one, &other];
     let (reports, answer, (), ()) =
         tokio::join!(drain_all(&transports, Duration::from_millis(100)), held, first.ends(), second.ends());
     answer.expect("an answer").error(StatusCode::OK, -32603, Some(&"held".into())).await;

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use tokio::runtime::Builder;
 
 use super::*;
-use crate::exchange::call::Form;
+use crate::exchange::call::{Caller, Form};
 use crate::protocol::envelope::{self, Body};
 use crate::protocol::revision::Revision;
 use crate::protocol::scan::Caps;
@@ -39,7 +39,9 @@ fn call(server: &Arc<Server>) -> Arc<Call> {
         panic!("a message");
     };
     let http = http::Request::new(()).into_parts().0;
-    Arc::new(Call::new(Arc::clone(server), message, Revision::V2026_07_28, http, None, Form::JsonFirst))
+    let caller =
+        Caller { revision: Revision::V2026_07_28, http, principal: None, session: None, form: Form::JsonFirst };
+    Arc::new(Call::new(server, message, caller))
 }
 
 impl Lifecycle {

@@ -26,6 +26,12 @@ fn send(queue: &Queue, message: impl Into<Bytes>) -> bool {
     queue.send(message.into(), || true).now_or_never().is_some()
 }
 
+const ANSWER: &str = "event: message\ndata: \"answer\"\n\n";
+
+fn answer() -> Reply {
+    Reply { status: StatusCode::OK, frame: Frame::message(&"answer").unwrap() }
+}
+
 fn message(text: &'static str) -> Poll<Option<Bytes>> {
     Poll::Ready(Some(Bytes::from_static(text.as_bytes())))
 }
@@ -35,8 +41,8 @@ fn messages_leave_in_the_order_they_came() {
     let queue = Queue::new(1024);
     assert!(poll(&queue).is_pending());
     assert!(send(&queue, "a") && send(&queue, "b"));
-    queue.finish("answer".into());
-    assert_eq!([poll(&queue), poll(&queue), poll(&queue)], [message("a"), message("b"), message("answer")]);
+    queue.finish(answer());
+    assert_eq!([poll(&queue), poll(&queue), poll(&queue)], [message("a"), message("b"), message(ANSWER)]);
     assert!(queue.is_drained());
     assert_eq!(poll(&queue), Poll::Ready(None));
 }
@@ -92,7 +98,7 @@ fn what_is_not_wanted_takes_no_room() {
 
 #[test]
 fn every_end_lets_the_waiting_go() {
-    let ends: [fn(&Queue); 3] = [|queue| queue.finish("answer".into()), Queue::end, Queue::abandon];
+    let ends: [fn(&Queue); 3] = [|queue| queue.finish(answer()), Queue::end, Queue::abandon];
     for end in ends {
         let queue = Queue::new(256);
         assert!(send(&queue, vec![0; 256]));
@@ -115,34 +121,41 @@ fn what_was_abandoned_is_gone() {
     let queue = Queue::new(256);
     assert!(send(&queue, "a"));
     queue.abandon();
-    queue.finish("answer".into());
+    queue.finish(answer());
     assert_eq!(poll(&queue), Poll::Ready(None));
 }
 
 #[test]
-fn it_ends_unused_only_if_it_is() {
+fn a_message_before_the_answers_makes_a_stream() {
+    let outlook = |queue: &Queue| queue.poll_outlook(&Context::from_waker(Waker::noop()));
     let queue = Queue::new(256);
-    assert!(send(&queue, "a"));
-    assert!(!queue.end_unused());
+    assert_eq!(outlook(&queue), Poll::Pending);
+    queue.answer(answer());
+    assert_eq!(outlook(&queue), Poll::Pending, "another call of the batch may still send");
+    queue.end();
+    assert_eq!(outlook(&queue), Poll::Ready(Outlook::Answers));
     assert!(!queue.is_drained());
-    assert!(poll(&queue).is_ready());
-    assert!(queue.end_unused());
+    assert!(queue.take_answers().pop().is_some());
     assert!(queue.is_drained());
     assert!((0..1000).all(|_| send(&queue, "late")), "nobody waits for a reader that never comes");
-    assert_eq!(poll(&queue), Poll::Ready(None));
+
+    let queue = Queue::new(256);
+    assert!(send(&queue, "a"));
+    queue.finish(answer());
+    assert_eq!(outlook(&queue), Poll::Ready(Outlook::Messages));
 }
 
 #[test]
 fn the_last_reader_to_look_is_woken() {
     let ways: [fn(&Queue); 4] =
-        [|queue| assert!(send(queue, "a")), |queue| queue.finish("answer".into()), Queue::end, Queue::abandon];
+        [|queue| assert!(send(queue, "a")), |queue| queue.finish(answer()), Queue::end, Queue::abandon];
     for wakes in ways {
         let queue = Queue::new(256);
         let (first, last) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
         for reader in [&first, &last] {
             let waker = Waker::from(Arc::clone(reader));
             let cx = Context::from_waker(&waker);
-            assert!(!queue.poll_filled(&cx));
+            assert!(queue.poll_outlook(&cx).is_pending());
             assert!(queue.poll_next(&cx).is_pending());
         }
         wakes(&queue);
@@ -169,7 +182,7 @@ fn nothing_slips_in_behind_the_answer() {
             while started.load(Ordering::SeqCst) < 2 {
                 thread::yield_now();
             }
-            queue.finish("answer".into());
+            queue.finish(answer());
             let mut last = None;
             while let Poll::Ready(Some(message)) = poll(&queue) {
                 last = Some(message);
@@ -177,7 +190,7 @@ fn nothing_slips_in_behind_the_answer() {
             thread::yield_now();
             let after = poll(&queue);
             over.store(true, Ordering::SeqCst);
-            assert_eq!(last.as_deref(), Some(&b"answer"[..]));
+            assert_eq!(last.as_deref(), Some(ANSWER.as_bytes()));
             assert_eq!(after, Poll::Ready(None));
         });
     }

@@ -10,7 +10,7 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use mcp_transport::{CancelCause, Counts, DrainReport, Limits, StreamableHttpService, Transport, drain_all};
+use mcp_transport::{CancelCause, Counts, DrainReport, Limits, StreamableHttpService, drain_all};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -329,7 +329,8 @@ async fn several_at_once(cx: Cx) {
         asked.push(ask(&client, for_seconds(cx, seconds, false), &entered).await);
     }
     let start = Instant::now();
-    let transports: Vec<&dyn Transport> = services.iter().map(|service| service as &dyn Transport).collect();
+    let transports: Vec<&dyn mcp_transport::Transport> =
+        services.iter().map(|service| service as &dyn mcp_transport::Transport).collect();
     let reports = drain_all(&transports, Duration::from_secs(5)).await;
     assert_eq!(
         reports.iter().map(|report| (report.in_flight, report.cut)).collect::<Vec<_>>(),
@@ -347,7 +348,7 @@ async fn clients_that_leave_are_not_cut(cx: Cx) {
     let client = cx.serve(service.clone()).await;
     let leaves = ask(&client, for_seconds(cx, None, false), &entered).await;
     let late = ask(&client, for_seconds(cx, None, true), &entered).await;
-    let mut draining = service.drain(Duration::from_secs(10));
+    let mut draining = Box::pin(service.drain(Duration::from_secs(10)));
     assert!((&mut draining).now_or_never().is_none());
     leaves.abort();
     assert_eq!(ends.next().await, Some(CancelCause::Disconnected));

@@ -40,7 +40,7 @@ fn fail(way: &str) -> Result<Reply, McpError> {
         "panic" => std::panic::resume_unwind(Box::new(SECRET)),
         "string" => Reply::of(SECRET),
         "unwritable" => Reply::of(&Unwritable),
-        "number" => Reply::of(&json!([SECRET])),
+        "number" => Reply::of(json!([SECRET])),
         "reserved" => Err(McpError::new(-32050, SECRET).with_data(SECRET)),
         _ => reply(0),
     }
@@ -122,7 +122,7 @@ async fn parsers_say_nothing(cx: Cx) {
 async fn what_a_handler_says_is_said(cx: Cx) {
     let script = Script::new(|request, cx| async move {
         if request.params::<Value>()?["fails"] == true {
-            return Err(McpError::new(7, "no \"more\"\n").with_data(&json!({"why": ["because"]})));
+            return Err(McpError::new(7, "no \"more\"\n").with_data(json!({"why": ["because"]})));
         }
         cx.progress(Progress::new(1.0).message("said")).await;
         reply(1)

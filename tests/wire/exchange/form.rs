@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use mcp_transport::{CancelCause, Limits, LogLevel, McpError, Progress, Reply, StreamableHttpService, Transport};
+use mcp_transport::{CancelCause, Limits, LogLevel, McpError, Progress, Reply, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance, sleep};
 
@@ -323,7 +323,7 @@ async fn only_200_is_ever_a_stream(cx: Cx) {
     let script = Script::new(move |request, _| {
         let answer = match request.params::<Value>().unwrap_or_default()["fails"].as_i64() {
             Some(code) => Err(McpError::new(i32::try_from(code).expect("a code"), "no")),
-            None if request.method() == "tools/list" => Reply::of(&json!({"tools": tools})),
+            None if request.method() == "tools/list" => Reply::of(json!({"tools": tools})),
             None => reply(1),
         };
         async { answer }

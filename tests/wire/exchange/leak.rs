@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::ACCEPT;
-use mcp_transport::{CancelCause, Counts, Limits, Transport};
+use mcp_transport::{CancelCause, Counts, Limits};
 use serde_json::{Value, json};
 
 use super::{Ends, METHOD, Signal, all_quiet, limited, reply, tell, work};

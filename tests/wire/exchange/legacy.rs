@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use mcp_transport::{
-    CancelCause, Capabilities, Limits, LogLevel, McpError, Progress, Reply, StreamableHttpService, Transport,
-};
+use mcp_transport::{CancelCause, Capabilities, Limits, LogLevel, McpError, Progress, Reply, StreamableHttpService};
 use serde_json::{Value, json};
 
 use super::{Ends, METHOD, Signal, all_quiet, is_reply, limited, messages, reply, tell, told, work};
@@ -226,12 +224,12 @@ fn modern_at_heart() -> Script {
     let script = Script::new(|request, cx| async move {
         cx.progress(Progress::new(1.0)).await;
         cx.log(LogLevel::Error, "resultType, ttlMs").await?;
-        match request.name().as_deref() {
-            Some("missing") => Err(McpError::missing_capabilities(&json!({"sampling": {}}))),
-            Some("mismatch") => Err(McpError::new(-32020, "no").with_data(&json!({"supported": []}))),
-            Some("version") => Err(McpError::new(-32022, "no").with_data(&json!({"supported": []}))),
-            Some("input") => Reply::of(&json!({"resultType": "input_required", "inputRequests": {"a": {}}})),
-            _ => Reply::of(&json!({
+        match request.name() {
+            Some("missing") => Err(McpError::missing_capabilities(json!({"sampling": {}}))),
+            Some("mismatch") => Err(McpError::new(-32020, "no").with_data(json!({"supported": []}))),
+            Some("version") => Err(McpError::new(-32022, "no").with_data(json!({"supported": []}))),
+            Some("input") => Reply::of(json!({"resultType": "input_required", "inputRequests": {"a": {}}})),
+            _ => Reply::of(json!({
                 "tools": [], "resources": [], "contents": [], "messages": [],
                 "content": [{"type": "text", "text": "{\"resultType\": \"ttlMs\"}"}],
                 "unknown": {"nested": [1.0, "\u{e4}"]}, "_meta": {"example.com/a": true},
@@ -284,7 +282,7 @@ async fn no_modern_words(cx: Cx) {
 
 async fn one_error_two_codes(cx: Cx) {
     let script = Script::new(|request, _| async move {
-        let uri = request.uri().unwrap_or_default().into_owned();
+        let uri = request.uri().unwrap_or_default().to_owned();
         Err(McpError::resource_not_found(&uri))
     });
     let client = cx.serve(StreamableHttpService::new(script)).await;

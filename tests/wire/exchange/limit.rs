@@ -8,7 +8,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body::Frame as BodyFrame;
 use http_body_util::StreamBody;
-use mcp_transport::{CancelCause, Limits, McpError, Reply, StreamableHttpService, Transport};
+use mcp_transport::{CancelCause, Limits, McpError, Reply, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -321,7 +321,7 @@ async fn handler_time(cx: Cx) {
     // None by default, and the handler can ask.
     let script = Script::new(|_, cx| async move {
         let left = cx.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now().into_std()));
-        Reply::of(&json!({"n": 1, "left": left.map(|left| left.as_secs())}))
+        Reply::of(json!({"n": 1, "left": left.map(|left| left.as_secs())}))
     });
     let client = cx.serve(limited(script.clone(), Limits::default())).await;
     assert_eq!(client.send(work(cx)).await.result().await["left"], Value::Null);

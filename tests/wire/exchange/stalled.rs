@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_transport::{CancelCause, Limits, Transport};
+use mcp_transport::{CancelCause, Limits};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -59,17 +59,19 @@ async fn end_by_drain(cx: Cx) {
     let site = Site::open(cx).await;
     let (mut one, _) = site.listen(listen(all(&["a"])).id("one")).await;
     let (mut two, _) = site.listen(listen(json!({})).id(2)).await;
-    let started = Instant::now();
-    let report = site.service.drain(Duration::from_secs(10)).await;
-    assert_eq!((report.in_flight, report.cut), (0, 0));
-    assert!(started.elapsed() < Duration::from_secs(5), "listeners are not waited for");
-    site.publish_all(&["a"]);
+    let service = site.service.clone();
+    let drain = tokio::spawn(async move { service.drain(Duration::from_secs(15)).await });
     assert_eq!(one.next_message().await, Some(ended("one")));
     assert_eq!(one.frame().await, None);
+    site.publish_all(&["a"]);
     assert_eq!(two.next_message().await, Some(ended(2)));
     assert_eq!(two.frame().await, None);
     drop((one, two));
-    site.streams(0).await;
+    let started = Instant::now();
+    let report = drain.await.expect("a report");
+    assert_eq!((report.in_flight, report.cut), (0, 0), "a listener is no work");
+    assert!(started.elapsed() < Duration::from_secs(5), "nobody is waited for who has read all");
+    assert_eq!(site.service.counts().streams, 0);
     let answer = site.client.send(listen(json!({}))).await;
     assert_eq!(answer.header("retry-after"), "5");
     answer.error(StatusCode::SERVICE_UNAVAILABLE, -32603, None).await;
@@ -194,9 +196,9 @@ async fn drained_while_the_hook_decides(cx: Cx) {
         tokio::task::yield_now().await;
     }
     held.go.notify_one();
+    let mut messages = asking.await.expect("a stream").events().await;
     let report = drain.await.expect("a report");
     assert_eq!((report.in_flight, report.cut), (1, 0));
-    let mut messages = asking.await.expect("a stream").events().await;
     assert_eq!(messages.remove(0)["params"]["notifications"], all(&["a"]));
     assert_eq!(messages.pop(), Some(ended(ID)));
     assert_eq!(messages, all_tagged(&["a"]));

@@ -22,18 +22,18 @@ pub fn register(wire: &mut Wire) {
 /// Each hears what it asked for, under its own id.
 async fn each_its_own(cx: Cx) {
     let site = Site::open(cx).await;
-    let mut streams = Vec::new();
+    let (mut listeners, mut streams) = (Vec::new(), Vec::new());
     for number in 0..40 {
         let uri = format!("r{}", number % 4);
         let filter = json!({"toolsListChanged": number % 2 == 0, "resourceSubscriptions": [uri]});
         let id = if number % 3 == 0 { json!(number) } else { json!(number.to_string()) };
         let (stream, _) = site.listen(listen(filter).id(id.clone())).await;
-        streams.push((number, id, uri, stream));
+        listeners.push((number, id, uri));
+        streams.push(stream);
     }
     assert_eq!(site.service.counts().streams, 40);
     site.publish_all(&["r0", "r2", "r3"]);
-    site.service.drain(std::time::Duration::from_secs(5)).await;
-    for (number, id, uri, stream) in streams {
+    for ((number, id, uri), told) in listeners.into_iter().zip(site.end_all(streams).await) {
         let mut messages = Vec::new();
         if number % 2 == 0 {
             messages.push(tagged(id.clone(), TOOLS, json!({})));
@@ -42,7 +42,7 @@ async fn each_its_own(cx: Cx) {
             messages.push(tagged(id.clone(), UPDATED, json!({ "uri": uri })));
         }
         messages.push(ended(id));
-        assert_eq!(stream.events().await, messages);
+        assert_eq!(told, messages);
     }
 }
 
@@ -55,11 +55,9 @@ async fn the_same_id(cx: Cx) {
     drop(two);
     site.streams(2).await;
     site.publish_all(&["a"]);
-    site.service.drain(std::time::Duration::from_secs(5)).await;
     let mut messages = all_tagged(&["a"]);
     messages.push(ended(ID));
-    assert_eq!(one.events().await, messages);
-    assert_eq!(three.events().await, messages);
+    assert_eq!(site.end_all(vec![one, three]).await, [messages.clone(), messages]);
 }
 
 async fn turned_away(site: &Site, call: Call) {

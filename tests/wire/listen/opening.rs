@@ -60,7 +60,8 @@ async fn ids(cx: Cx) {
         streams.push((id, site.client.send(call).await));
     }
     site.publish_all(&["a"]);
-    site.service.drain(Duration::from_secs(5)).await;
+    let service = site.service.clone();
+    let drain = tokio::spawn(async move { service.drain(Duration::from_secs(10)).await });
     for (id, mut stream) in streams {
         let tag = format!("\"{SUBSCRIPTION_ID}\":{id}");
         let mut count = 0;
@@ -74,6 +75,7 @@ async fn ids(cx: Cx) {
         assert_eq!(count, 6, "{id}");
         assert!(last.contains(&format!("\"id\":{id}}}")) || last.contains(&format!("\"id\":{id},")), "{last}");
     }
+    drain.await.expect("a drain ends when all is read");
 }
 
 /// Of what a client asks for, it is granted what the server declares.
