@@ -26,8 +26,8 @@ pub fn register(wire: &mut Wire) {
     wire.any("limit/each/nesting", Carriers::Every, nesting);
     wire.any("limit/each/queue-messages", Carriers::Clock, queued_messages);
     wire.any("limit/each/queue-bytes", Carriers::Clock, queued_bytes);
-    wire.modern("limit/each/listing-pages", Carriers::Every, listing_pages);
-    wire.modern("limit/each/listing-tools", Carriers::Every, listing_tools);
+    wire.modern_part_of_any("limit/each/listing-pages", Carriers::Every, listing_pages);
+    wire.modern_part_of_any("limit/each/listing-tools", Carriers::Every, listing_tools);
     wire.any("limit/each/handler-time", Carriers::Clock, handler_time);
     wire.any("limit/each/handler-time-of-notifications", Carriers::Clock, handler_time_of_notifications);
     wire.any("limit/each/commit", Carriers::Clock, commit);

@@ -22,8 +22,8 @@ pub fn register(wire: &mut Wire) {
     wire.any("fault/panic/dropped-by-client", Carriers::Sockets, in_a_destructor_when_the_client_leaves);
     wire.any("fault/panic/notification", Carriers::Every, in_a_notification_hook);
     wire.any("fault/panic/observer", Carriers::Every, in_an_observer);
-    wire.modern("fault/panic/parameter-headers", Carriers::Every, in_the_hook_of_parameter_headers);
-    wire.modern("fault/panic/listing", Carriers::Every, in_a_listing_of_the_transports_own);
+    wire.modern_part_of_any("fault/panic/parameter-headers", Carriers::Every, in_the_hook_of_parameter_headers);
+    wire.modern_part_of_any("fault/panic/listing", Carriers::Every, in_a_listing_of_the_transports_own);
 }
 
 /// Panics when it is dropped.
