@@ -58,8 +58,8 @@ impl ServerInfo {
 
 /// What a server can do, as `initialize` and `server/discover` tell clients. Nothing is declared unless said.
 ///
-/// `listChanged` and `subscribe` are missing on purpose: whether a change reaches a client is the transport's to know,
-/// and it declares them where it does: to clients of 2026-07-28, and in sessions.
+/// `listChanged` and `subscribe` are told only to clients that a change can reach: those of 2026-07-28, and older ones
+/// with a session.
 ///
 /// ```
 /// use mcp_transport::Capabilities;
@@ -113,13 +113,15 @@ impl Capabilities {
         self.prompts().with_changes("prompts")
     }
 
-    /// Declares resources whose list changes: [`Changes::resources_list_changed`](crate::Changes::resources_list_changed).
+    /// Declares resources whose list changes:
+    /// [`Changes::resources_list_changed`](crate::Changes::resources_list_changed).
     #[must_use]
     pub fn resources_list_changed(self) -> Self {
         self.resources().with_changes("resources")
     }
 
-    /// Declares resources that clients can subscribe to: [`Changes::resource_updated`](crate::Changes::resource_updated).
+    /// Declares resources that clients can subscribe to:
+    /// [`Changes::resource_updated`](crate::Changes::resource_updated).
     #[must_use]
     pub fn resources_subscribe(mut self) -> Self {
         self = self.resources();

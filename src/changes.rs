@@ -9,11 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// transport that was given none makes its own: see
 /// [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
 ///
-/// A change reaches every client that listens for it, in the form of its revision: `subscriptions/listen` streams of
-/// 2026-07-28, and the GET streams of sessions up to 2025-11-25. It also makes the transport read the tools'
-/// `x-mcp-header` annotations anew. Changes that a client has not read yet are told once, however often they happened.
+/// A change is told to those who have asked for it: on `subscriptions/listen` streams (2026-07-28), and on the stream
+/// that a session opens by GET (up to 2025-11-25), there to everyone for lists and to subscribers for a resource. Lists
+/// have to be declared ([`Capabilities::tools_list_changed`](crate::Capabilities::tools_list_changed) and its like),
+/// resources too ([`Capabilities::resources_subscribe`](crate::Capabilities::resources_subscribe)). A client that has
+/// no stream open is not told later. A change of the tools also makes the transport read their `x-mcp-header`
+/// annotations anew.
 ///
-/// Publishing never waits. Cloning is cheap, and all clones are one.
+/// Publishing never waits: of equal changes that a client has not read yet it hears once. Cloning is cheap, and all
+/// clones are one.
 ///
 /// ```
 /// use mcp_transport::Changes;

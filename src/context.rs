@@ -172,8 +172,8 @@ impl RequestContext {
     /// Sends a log message to the client: `data` is anything that serialises to JSON, most often a text.
     ///
     /// Does nothing unless the handler declares [`logging`](crate::Capabilities::logging) and the client wants this
-    /// level. A request of 2026-07-28 names the least severe level it wants, or wants none; without a session, older
-    /// clients get [`LogLevel::Info`] and what is more severe.
+    /// level. A request of 2026-07-28 names the least severe level it wants, or wants none. Older clients get
+    /// [`LogLevel::Info`] and what is more severe, unless `logging/setLevel` has said otherwise in their session.
     ///
     /// Turns the answer into an event stream and waits as [`progress`](Self::progress) does.
     ///

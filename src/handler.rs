@@ -54,9 +54,10 @@ use crate::session::{Session, SessionEnd};
 ///
 /// # Cancellation
 ///
-/// The future that [`request`](Self::request) returns is dropped when the request is cancelled: a modern client went
-/// away, the deadline passed, the transport was drained. It may move from one task to another between two polls, when
-/// its answer turns into an event stream: task-locals do not move along, the context's extensions do.
+/// The future that [`request`](Self::request) returns is dropped when the request is cancelled: its client went away,
+/// or in a session cancelled it or deleted the session; the deadline passed; the transport was drained. It may move
+/// from one task to another between two polls, when its answer turns into an event stream: task-locals do not move
+/// along, the context's extensions do.
 ///
 /// # A compile error that says little
 ///
@@ -126,8 +127,8 @@ pub trait McpHandler: Send + Sync + 'static {
     ///
     /// Default: they are read from the handler's own `tools/list`, which the transport asks in the caller's name. A
     /// list is kept for each [`Principal`](crate::Principal) as long as its `ttlMs` says, 60 s where that is 0 or
-    /// missing, or until a [change of the tools](crate::Changes::tools_list_changed) is published. Override this where a
-    /// list is slow to make, does not hold every tool, or differs between requests of one principal.
+    /// missing, or until a [change of the tools](crate::Changes::tools_list_changed) is published. Override this where
+    /// a list is slow to make, does not hold every tool, or differs between requests of one principal.
     fn parameter_headers(&self, tool: &str, cx: &RequestContext) -> ParameterSource {
         let _ = (tool, cx);
         ParameterSource::Listing

@@ -45,12 +45,27 @@
 //!
 //! | revision | era | served over Streamable HTTP | not yet |
 //! |---|---|---|---|
-//! | 2026-07-28 | modern | requests, notifications, event streams | `subscriptions/listen`, asking the client |
-//! | 2025-11-25, 2025-06-18 | legacy | the same, without a session | sessions and all that needs one |
-//! | 2025-03-26 | legacy | the same | the same, and batches |
-//! | 2024-11-05 | legacy | the same; its own two-endpoint HTTP+SSE is not hosted | the same |
+//! | 2026-07-28 | modern | requests, notifications, event streams, `subscriptions/listen` | asking the client |
+//! | 2025-11-25, 2025-06-18 | legacy | the same requests, with a session or without; GET streams | asking the client, resuming |
+//! | 2025-03-26 | legacy | the same, and batches | the same |
+//! | 2024-11-05 | legacy | the same, without batches; its own two-endpoint HTTP+SSE is not hosted | the same |
 //!
 //! There is no stdio yet. [`Revisions`] chooses which revisions are served; the default is all.
+//!
+//! # Sessions
+//!
+//! A client up to 2025-11-25 opens a [`Session`] by `initialize`, unless [`Sessions`] says otherwise. It is bound to
+//! its [`Principal`], keeps [values of the application's own](Session::insert), and ends when its client deletes it,
+//! after [idle time](Limits::session_idle) or at the [cap](Limits::sessions). 2026-07-28 has none: there
+//! [`RequestContext::session`] is `None`, as it is for older clients that never shook hands.
+//!
+//! # Changes
+//!
+//! A handler that declares it ([`Capabilities::tools_list_changed`] and its like,
+//! [`Capabilities::resources_subscribe`]) publishes changes through [`Changes`], in [its
+//! context](RequestContext::changes) or wherever the handle is. They reach the `subscriptions/listen` streams of
+//! 2026-07-28 and the streams that older clients open by GET, each in its form. Nothing is kept for a client that has
+//! no stream open.
 //!
 //! # How an answer travels
 //!
@@ -68,6 +83,9 @@
 //! `Drop`. Tasks that the handler spawned are its own: they can wait for [`RequestContext::cancelled`], or live in a
 //! `JoinSet` that is dropped with the future.
 //!
+//! In a session a lost connection is no cancellation: the client may be back, and its request goes on, unless the
+//! client cancels it by `notifications/cancelled` or deletes the session. Then nothing is answered.
+//!
 //! # Where to read on
 //!
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
@@ -76,7 +94,7 @@
 //! - [`Transport`] and [`drain_all`]: shutting down.
 //! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
 //!
-//! The `examples` directory of the repository has whole servers on axum and on hyper.
+//! The `examples` directory of the repository has whole servers: on axum and on hyper, with streams and with sessions.
 
 #![forbid(unsafe_code)]
 #![warn(

@@ -47,7 +47,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = exchange;
     }
 
-    /// A handler panicked. The client reads "Internal error".
+    /// A handler panicked. The client reads "Internal error". Where a session hook panicked, `exchange` is the
+    /// `initialize` that opened the session, and the session goes on or ends as if the hook had returned.
     fn panicked(&self, exchange: &Exchange<'_>, message: &str) {
         let _ = (exchange, message);
     }

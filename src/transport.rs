@@ -9,8 +9,8 @@ pub trait Transport: sealed::Sealed + Send + Sync {
     /// Returns how much is going on.
     fn counts(&self) -> Counts;
 
-    /// Takes no new work, waits up to `within` for what is in flight, then cancels the rest, each answered with an
-    /// error, and reports.
+    /// Takes no new work, ends the streams that listen for changes, waits up to `within` for what is in flight, then
+    /// cancels the rest, each answered with an error, and reports.
     ///
     /// New requests get status 503 with `Retry-After`. A request that does not end when it is cancelled, since nobody
     /// polls its connection, is given up a second later.

@@ -9,8 +9,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderName, Request, StatusCode, Uri, header};
+use http::{HeaderName, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
@@ -36,6 +37,7 @@ examples! {
     axum: "tools/call" {"name": "add_note", "arguments": {"text": "buy milk"}} => r#""text":"Noted.""#;
     echo: "tools/call" {"name": "echo", "arguments": {"text": "one two"}} => r#""text":"one two""#;
     hyper: "resources/read" {"uri": "greeting:///world"} => r#""text":"Hello, world!""#;
+    sessions: "tools/call" {"name": "unlock"} => r#""text":"There is a new tool now.""#;
     streaming: "tools/call" {"name": "count", "arguments": {"to": 2, "interval_ms": 1}} => r#""text":"counted to 2""#;
 }
 
@@ -120,6 +122,46 @@ async fn axum_stops_gracefully() {
     assert_eq!(last_words, "[DrainReport { in_flight: 0, cut: 0 }]\n");
 }
 
+/// Each session has notes of its own, and hears on its stream what a tool and the clock publish.
+#[tokio::test]
+async fn sessions_keep_notes_and_hear_of_changes() {
+    for wire in [Wire::H1, Wire::H2] {
+        let sessions = Example::start("sessions");
+        let (mine, other) = (sessions.open(wire).await, sessions.open(wire).await);
+        let call = async |session: &str, method: &str, params: Value| {
+            let (status, answer) = sessions.send(wire, within(session, legacy(method, params))).await;
+            assert_eq!(status, StatusCode::OK, "{answer}");
+            answer
+        };
+        let tool = async |session: &str, tool: Value| call(session, "tools/call", tool).await;
+        tool(&mine, json!({"name": "remember", "arguments": {"text": "buy milk"}})).await;
+        assert!(tool(&mine, json!({"name": "recall"})).await.contains("buy milk"));
+        assert!(!tool(&other, json!({"name": "recall"})).await.contains("buy milk"));
+
+        let get = Request::get("/").header(header::ACCEPT, "text/event-stream").body(Full::default()).unwrap();
+        let mut stream = sessions.exchange(wire, within(&mine, get)).await.into_body();
+        call(&mine, "resources/subscribe", json!({"uri": "clock://now"})).await;
+        tool(&other, json!({"name": "unlock"})).await;
+        let mut heard = String::new();
+        for change in
+            ["notifications/tools/list_changed", r#"notifications/resources/updated","params":{"uri":"clock://now""#]
+        {
+            while !heard.contains(change) {
+                let frame = tokio::time::timeout(Duration::from_secs(20), stream.frame()).await.expect(change);
+                let frame = frame.unwrap_or_else(|| panic!("no {change} in {heard}")).unwrap();
+                heard.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+            }
+        }
+        assert!(call(&mine, "tools/list", json!({})).await.contains("secret"));
+    }
+}
+
+/// Puts a request into a session.
+fn within(session: &str, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+    request.headers_mut().insert("mcp-session-id", session.parse().unwrap());
+    request
+}
+
 /// An example that runs until this is dropped.
 struct Example {
     process: Child,
@@ -144,8 +186,24 @@ impl Example {
         Self { address: address.to_owned(), path: format!("/{path}"), process, stdout }
     }
 
+    /// Opens a session, and returns its id.
+    async fn open(&self, wire: Wire) -> String {
+        let client = json!({"name": "examples", "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let response = self.exchange(wire, legacy("initialize", params)).await;
+        response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
+    }
+
+    /// Sends a request, and returns all of its answer.
+    async fn send(&self, wire: Wire, request: Request<Full<Bytes>>) -> (StatusCode, String) {
+        let response = self.exchange(wire, request).await;
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
     /// Sends a request on a connection of its own. One without a path goes to where MCP is served.
-    async fn send(&self, wire: Wire, mut request: Request<Full<Bytes>>) -> (StatusCode, String) {
+    async fn exchange(&self, wire: Wire, mut request: Request<Full<Bytes>>) -> Response<Incoming> {
         let path = match request.uri().path() {
             "/" => &self.path,
             other => other,
@@ -156,7 +214,7 @@ impl Example {
             Wire::H2 => absolute.parse().unwrap(),
         };
         let io = TokioIo::new(TcpStream::connect(&self.address).await.unwrap());
-        let response = match wire {
+        match wire {
             Wire::H1 => {
                 request.headers_mut().insert(header::HOST, self.address.parse().unwrap());
                 let (mut sender, connection) = http1::handshake(io).await.unwrap();
@@ -168,10 +226,7 @@ impl Example {
                 tokio::spawn(connection);
                 sender.send_request(request).await.unwrap()
             }
-        };
-        let status = response.status();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (status, String::from_utf8(body.to_vec()).unwrap())
+        }
     }
 }
 

@@ -72,8 +72,10 @@ impl Drop for Work {
     }
 }
 
-/// A request that its client cancelled is not answered.
+/// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
+/// down may have nobody left to hand an answer to, and clients exist that fail over one.
 fn reply(finished: Finished) -> Option<Reply> {
-    let is_withheld = finished.end == ExchangeEnd::Cancelled(CancelCause::Requested);
+    use CancelCause::{Requested, SessionEnded};
+    let is_withheld = matches!(finished.end, ExchangeEnd::Cancelled(Requested | SessionEnded));
     (!is_withheld).then_some(Reply { status: finished.status, frame: finished.frame })
 }

@@ -205,7 +205,6 @@ impl Post<'_> {
         if batch.len > most {
             return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
         }
-        let ticket = Ticket::take(&self.shared.server)?;
         let queue = Arc::new(Queue::new(self.shared.server.limits.queue_bytes));
         let mut calls = Vec::new();
         let mut drives = Vec::new();
@@ -225,7 +224,6 @@ impl Post<'_> {
                 }
             }
         }
-        drop(ticket);
         if is_quiet {
             return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
         }

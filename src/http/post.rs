@@ -18,11 +18,11 @@ use crate::exchange::subject::Subject;
 use crate::exchange::{self, Answer, Attached, Detached, Drive, Work};
 use crate::protocol::accept::Accepts;
 use crate::protocol::classify;
-use crate::protocol::envelope::{self, Kind};
+use crate::protocol::envelope::{self, Body, Kind};
 use crate::protocol::legacy;
 use crate::protocol::modern::{self, Admitted};
 use crate::protocol::names::method;
-use crate::protocol::refusal::Refusal;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
 use crate::protocol::scan::Caps;
 
@@ -58,7 +58,11 @@ pub(super) fn post(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx
 
 fn judge(shared: &Arc<Shared>, parts: request::Parts, bytes: Bytes, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
     let limits = &shared.server.limits;
-    let body = envelope::read(bytes, Caps { nesting: limits.nesting, elements: limits.batch })?;
+    let body = envelope::read(bytes, Caps { nesting: limits.nesting, elements: limits.batch });
+    if shared.server.lifecycle.is_draining() && !body.as_ref().is_ok_and(Body::settles) {
+        return Err(Refusal::new(RefusalKind::Draining));
+    }
+    let body = body?;
     let served = shared.gate.revisions;
     match classify::era(&parts.headers, classify::claims(&body)) {
         Era::Modern => {

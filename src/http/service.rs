@@ -136,7 +136,7 @@ impl StreamableHttpService {
     /// # Cancel safety
     ///
     /// Dropping the future, or the response's body before its end, means that the client went away: a request of
-    /// 2026-07-28, or one without a session, is cancelled.
+    /// 2026-07-28, or one without a session, is cancelled. One in a session goes on.
     pub fn handle<B>(&self, request: Request<B>) -> ResponseFuture<B>
     where
         B: Body<Data: Buf>,

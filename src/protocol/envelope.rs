@@ -42,6 +42,17 @@ impl Body {
             Self::Message(_) | Self::Batch(_) => None,
         }
     }
+
+    /// Whether all it can do is to bring what is under way to its end.
+    pub(crate) fn settles(&self) -> bool {
+        match self {
+            Self::Message(message) => message.settles(),
+            Self::Batch(batch) => {
+                let settles = |element: &Result<Message, BodyFault>| element.as_ref().is_ok_and(Message::settles);
+                !batch.is_empty() && batch.elements.len() == batch.len && batch.elements.iter().all(settles)
+            }
+        }
+    }
 }
 
 /// One well-formed JSON-RPC message.
@@ -117,6 +128,15 @@ impl Message {
             (false, true) if matches!(self.raw_id(), None | Some(b"null")) || self.has_id() => Ok(()),
             (true, true) | (false, false) => Err(BodyFaultKind::Response),
             (true, false) | (false, true) => Err(BodyFaultKind::Id),
+        }
+    }
+
+    /// Whether it is an answer or a cancellation.
+    fn settles(&self) -> bool {
+        match self.kind {
+            Kind::Response => true,
+            Kind::Notification => self.method() == method::CANCELLED,
+            Kind::Request => false,
         }
     }
 

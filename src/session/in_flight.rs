@@ -59,7 +59,7 @@ impl Lease {
         let id = call.message.id().ok_or_else(|| Refusal::new(RefusalKind::Shape))?;
         let key = session.in_flight().take(&id, call, limit)?;
         let lease = Self { session: Arc::clone(session), key };
-        // One that ended in between has cancelled its work without this one.
+        // Looked at after the id was taken: a session that ended before cancels what it finds, and did not find this.
         if session.is_closed() { Err(Refusal::new(RefusalKind::UnknownSession)) } else { Ok(lease) }
     }
 }

@@ -21,8 +21,8 @@ use crate::server::Server;
 
 const SHARDS: usize = 16;
 
-/// A session younger than this never gives way to a new one: a flood of new ones must not drown those who have just
-/// come.
+/// A session whose client is ready gives way to a new one only when it has been idle for this long: a flood of new ones
+/// must not drown those who have just come.
 const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 
 type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;

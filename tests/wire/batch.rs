@@ -61,11 +61,15 @@ impl Sender {
 
 /// A request of a batch.
 fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+    let mut request = notification(method, params);
+    request["id"] = id.into();
+    request
 }
 
 fn notification(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": method, "params": params})
+    let mut notification = json!({"jsonrpc": "2.0", "method": method});
+    notification["params"] = params;
+    notification
 }
 
 fn cancellation(id: impl Into<Value>) -> Value {
@@ -89,8 +93,9 @@ fn sorted(responses: Vec<Value>) -> Vec<(String, Value)> {
 }
 
 fn result(id: impl Into<Value>, result: Value) -> (String, Value) {
-    let id = id.into();
-    (id.to_string(), json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    let mut response = json!({"jsonrpc": "2.0", "id": id.into()});
+    response["result"] = result;
+    (response["id"].to_string(), response)
 }
 
 /// In a session the negotiated revision decides, whatever the header says; without one the header, and its absence.

@@ -125,8 +125,16 @@ impl Wire {
         F: Fn(Cx) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        let revisions: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect();
-        self.register("legacy", row, &revisions, carriers, &test);
+        self.register("legacy", row, &legacy(), carriers, &test);
+    }
+
+    /// A requirement of all five revisions, in what only those up to 2025-11-25 have.
+    pub fn any_legacy<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        self.register("any", row, &legacy(), carriers, &test);
     }
 
     /// The part of a requirement of all five revisions that only the four up to 2025-11-25 can meet.
@@ -137,6 +145,15 @@ impl Wire {
     {
         let revisions: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect();
         self.register("any", row, &revisions, carriers, &test);
+    }
+
+    /// The part of a requirement of all five revisions that only 2026-07-28 can meet.
+    pub fn modern_part_of_any<F, Fut>(&mut self, row: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        self.register("any", row, &[Revision::V2026_07_28], carriers, &test);
     }
 
     /// A requirement of 2026-07-28.
@@ -169,6 +186,18 @@ impl Wire {
         }
     }
 
+    /// What a real client does, under the revision it speaks then. It belongs to no row: the rows it touches have tests of
+    /// their own, this one shows that they are enough.
+    pub fn client<F, Fut>(&mut self, revision: Revision, name: &str, carriers: Carriers, test: F)
+    where
+        F: Fn(Cx) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        for &carrier in carriers.list() {
+            self.trials.push(trial(format!("{revision}/clients/{name}"), Cx { revision, carrier }, test.clone()));
+        }
+    }
+
     /// All trials, and the one that compares them with the ledger.
     pub fn into_trials(self) -> Vec<Trial> {
         let Self { mut trials, rows } = self;
@@ -189,6 +218,10 @@ impl Wire {
             }
         }
     }
+}
+
+fn legacy() -> Vec<Revision> {
+    Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy).collect()
 }
 
 fn trial<F, Fut>(name: String, cx: Cx, test: F) -> Trial

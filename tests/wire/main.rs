@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value)] // a value made for one call is nobody's else
 
 mod batch;
+mod clients;
 mod cors;
 mod era;
 mod exchange;
@@ -16,6 +17,7 @@ mod http;
 mod ladder;
 mod ledger;
 mod legacy;
+mod limits;
 mod listen;
 mod modern;
 mod origin;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut wire = Wire::default();
     support::check::register(&mut wire);
+    clients::register(&mut wire);
     ladder::register(&mut wire);
     http::register(&mut wire);
     era::register(&mut wire);
@@ -48,5 +51,6 @@ fn main() -> ExitCode {
     shutdown::register(&mut wire);
     listen::register(&mut wire);
     publish::register(&mut wire);
+    limits::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

@@ -19,7 +19,6 @@ pub fn register(wire: &mut Wire) {
     wire.legacy("initialize/negotiates", Carriers::Every, negotiates);
     wire.legacy("initialize/negotiates/odd", Carriers::Every, negotiates_odd);
     wire.legacy("initialize/extra-headers", Carriers::Every, extra_headers);
-    wire.legacy("initialize/mints/invalid", Carriers::Every, initialize_invalid);
     wire.legacy("initialize/twice/unknown", Carriers::Every, initialize_unknown);
     wire.legacy("status/in-band", Carriers::Every, in_band);
     wire.legacy("session/unknown/never-there", Carriers::Every, never_there);
@@ -218,32 +217,6 @@ async fn extra_headers(cx: Cx) {
             }
         }
     }
-}
-
-/// What `initialize` must say is asked for in band.
-async fn initialize_invalid(cx: Cx) {
-    let (service, _) = serving(Revisions::all());
-    let client = cx.serve(service).await;
-    let version = cx.revision.as_str();
-    let wrong = [
-        json!({}),
-        json!({"protocolVersion": version}),
-        json!({"capabilities": {}}),
-        json!({"protocolVersion": 7, "capabilities": {}}),
-        json!({"protocolVersion": null, "capabilities": {}}),
-        json!({"protocolVersion": [version], "capabilities": {}}),
-        json!({"protocolVersion": version, "capabilities": null}),
-        json!({"protocolVersion": version, "capabilities": []}),
-        json!({"protocolVersion": version, "capabilities": "{}"}),
-    ];
-    for params in wrong {
-        let answer = client.send(Call::legacy(cx.revision, "initialize", params)).await;
-        assert_eq!(answer.header(SESSION_ID), "");
-        answer.error(StatusCode::OK, -32602, Some(&ID.into())).await;
-    }
-    let answer = client.send(Call::legacy(cx.revision, "initialize", Value::Null)).await;
-    assert_eq!(answer.header(SESSION_ID), "");
-    answer.error(StatusCode::OK, -32602, Some(&ID.into())).await;
 }
 
 async fn initialize_unknown(cx: Cx) {

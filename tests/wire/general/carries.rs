@@ -17,6 +17,7 @@ pub fn register(wire: &mut Wire) {
     wire.legacy("get/carries/never-a-response", Carriers::Every, never_a_response);
     wire.legacy("get/late", Carriers::Every, late);
     wire.legacy("get/none-open", Carriers::Every, none_open);
+    wire.legacy("get/none-open/unread", Carriers::Clock, unread);
     wire.legacy("get/no-broadcast", Carriers::Every, no_broadcast);
     wire.legacy("get/no-broadcast/two-sessions", Carriers::Every, two_sessions);
 }
@@ -189,6 +190,23 @@ async fn none_open(cx: Cx) {
     let stream = session.listen().await;
     session.end().await;
     assert_eq!(stream.events().await, [Value::Null; 0]);
+}
+
+/// What a stream has not read when its client goes is gone with it: nothing is kept for the next.
+async fn unread(cx: Cx) {
+    let stage = Stage::default();
+    let service = serving(&stage);
+    let client = cx.serve(service.clone()).await;
+    let (session, stream) = listening(&client, cx.revision).await;
+    service.changes().tools_list_changed();
+    service.changes().resource_updated(END);
+    drop(stream);
+    let mut stream = session.listen().await;
+    service.changes().prompts_list_changed();
+    assert_eq!(heard(&mut stream, &service).await, [list_changed("prompts")]);
+    service.changes().resource_updated(END);
+    assert_eq!(stream.next_message().await, Some(updated(END)), "once, and it is due again");
+    assert_eq!(heard(&mut stream, &service).await, [Value::Null; 0]);
 }
 
 /// What goes to the general stream goes to no answer's, and the other way round.

@@ -87,7 +87,7 @@ async fn kept(cx: Cx) {
 
 /// Every fault of the ladder behind which the id can be read.
 async fn every_refusal(cx: Cx) {
-    let (service, _) = ladder::service(false).await;
+    let (service, ..) = ladder::service();
     let client = cx.serve(service).await;
     for wanted in ["12345678901234567890123", "1.0", r#""\u0031""#] {
         let calls = ladder::refused_by_name(cx.revision);

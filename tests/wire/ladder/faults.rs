@@ -2,7 +2,7 @@
 
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, ORIGIN};
 use http::{Method, StatusCode};
-use mcp_transport::Revision;
+use mcp_transport::{RefusalKind, Revision};
 use serde_json::{Value, json};
 
 use super::{BODY_LIMIT, MCP_PARAM, TOOL};
@@ -23,6 +23,8 @@ pub struct Fault {
     pub id: Id,
     /// The `Allow` lines of the answer.
     pub allow: &'static [&'static str],
+    /// What the observer hears, where the answer alone does not tell one fault from another.
+    pub kind: Option<RefusalKind>,
     pub applies: fn(Revision) -> bool,
 }
 
@@ -81,13 +83,19 @@ const fn fault(
     (status, code, id): (StatusCode, i64, Id),
 ) -> Fault {
     let allow: &[_] = if status.as_u16() == 405 { &["POST, GET, DELETE"] } else { &[] };
-    Fault { rung, name, parts, breaks, status, code, id, allow, applies: |_| true }
+    Fault { rung, name, parts, breaks, status, code, id, allow, kind: None, applies: |_| true }
 }
 
 impl Fault {
     /// The same for some revisions only.
     const fn only(mut self, applies: fn(Revision) -> bool) -> Self {
         self.applies = applies;
+        self
+    }
+
+    /// The same, heard of as this.
+    const fn heard_as(mut self, kind: RefusalKind) -> Self {
+        self.kind = Some(kind);
         self
     }
 
@@ -117,6 +125,16 @@ const UNSUPPORTED: (StatusCode, i64, Id) = (StatusCode::BAD_REQUEST, -32022, Id:
 const BAD_META: (StatusCode, i64, Id) = (StatusCode::BAD_REQUEST, -32602, Id::Kept);
 const NO_METHOD: (StatusCode, i64, Id) = (StatusCode::NOT_FOUND, -32601, Id::Kept);
 const NO_SESSION: (StatusCode, i64, Id) = (StatusCode::NOT_FOUND, -32600, Id::Kept);
+const STREAM_OPEN: (StatusCode, i64, Id) = bare(StatusCode::CONFLICT);
+
+/// Stands for the id of a session that is open on the server under test.
+pub const LIVE: &str = "live";
+
+/// Stands for the id of one whose general stream is open.
+pub const LISTENING: &str = "listening";
+
+/// The id of a request that is being answered in the live session.
+pub const BUSY: &str = "busy";
 
 /// The rungs that every POST climbs.
 pub const SHARED: &[Fault] = &[
@@ -294,6 +312,60 @@ pub const LEGACY: &[Fault] = &[
         NO_MESSAGE,
     ),
 ];
+
+/// What is judged in a session up to 2025-11-25, behind the shared rungs.
+pub const IN_SESSION: &[Fault] = &[
+    fault(8, "version-twice", part::VERSION, |call| twice(call, PROTOCOL_VERSION, "2025-11-25"), SHAPE)
+        .heard_as(RefusalKind::DuplicateHeader),
+    fault(
+        8,
+        "versions",
+        part::VERSION,
+        |call| {
+            call.put(PROTOCOL_VERSION, "2025-11-25");
+            call.add(PROTOCOL_VERSION, "2024-10-07");
+        },
+        SHAPE,
+    )
+    .heard_as(RefusalKind::DuplicateHeader),
+    fault(8, "session-twice", part::SESSION, |call| twice(call, SESSION_ID, LIVE), SHAPE)
+        .heard_as(RefusalKind::DuplicateHeader),
+    fault(8, "version-word", part::VERSION, |call| call.put(PROTOCOL_VERSION, "DRAFT-1"), UNSUPPORTED),
+    fault(8, "version-old", part::VERSION, |call| call.put(PROTOCOL_VERSION, "2024-10-07"), UNSUPPORTED),
+    fault(8, "session-unknown", part::SESSION, |call| call.put(SESSION_ID, "none"), NO_SESSION),
+    fault(8, "session-bytes", part::SESSION, |call| call.put(SESSION_ID, b"\xff"), NO_SESSION),
+    fault(8, "initialize", part::METHOD, |call| call.set("/method", "initialize"), SHAPE)
+        .heard_as(RefusalKind::AlreadyInitialized),
+    fault(8, "array", part::MESSAGE, |call| call.edit(|body| [b"[", &body[..], b"]"].concat()), NO_MESSAGE)
+        .heard_as(RefusalKind::BatchNotAllowed)
+        .only(|revision| revision != Revision::V2025_03_26),
+    fault(8, "array-empty", part::BODY, |call| call.body = json!([]), NO_MESSAGE),
+    fault(
+        8,
+        "response",
+        part::BODY | part::SERVER,
+        |call| call.body = json!({"jsonrpc": "2.0", "id": ID, "result": {}}),
+        NO_MESSAGE,
+    )
+    .heard_as(RefusalKind::UnexpectedResponse),
+    fault(8, "id-in-flight", part::ID, |call| call.set("/id", BUSY), SHAPE).heard_as(RefusalKind::DuplicateId),
+];
+
+/// Draining, as a POST of a live session is judged by it: its body tells whether it is one of those that still get in.
+/// With another method it is no POST.
+pub const DRAINING_IN_SESSION: Fault = fault(5, "draining", part::SERVER | part::VERB, |_| {}, DRAINING);
+
+/// What is judged last on a GET of a session.
+pub const SECOND_STREAM: Fault =
+    fault(8, "second-stream", part::SESSION, |call| call.put(SESSION_ID, LISTENING), STREAM_OPEN);
+
+/// A GET that names no session.
+pub const STREAM_OF_NOBODY: Fault =
+    fault(8, "session-absent", part::SESSION, |call| call.take(SESSION_ID), NOT_ALLOWED);
+
+/// A DELETE that names no session.
+pub const END_OF_NOTHING: Fault = fault(8, "session-absent", part::SESSION, |call| call.take(SESSION_ID), NO_MESSAGE)
+    .heard_as(RefusalKind::SessionRequired);
 
 /// The first thing judged on a GET and a DELETE, up to 2025-11-25: that they do not speak 2026-07-28.
 pub const NOT_MODERN: &[Fault] = &[

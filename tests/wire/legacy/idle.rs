@@ -1,15 +1,19 @@
 //! How sessions end by themselves: idle for too long, or in the way of new ones.
 
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;
-use mcp_transport::Limits;
+use mcp_transport::{Limits, Misuse, Observer, Reply, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::time::{advance, sleep};
 
 use super::{Bench, Then};
 use crate::harness::{Carriers, Cx, Wire};
+use crate::support::handler::Script;
 use crate::support::request::{ID, SESSION_ID};
 use crate::support::session::{self, ACCOUNT, Session, initialize};
 
@@ -17,6 +21,7 @@ pub fn register(wire: &mut Wire) {
     wire.legacy("session/idle", Carriers::Clock, |cx| expires(cx, None));
     wire.legacy("session/idle/configured", Carriers::Clock, |cx| expires(cx, Some(Duration::from_secs(5))));
     wire.legacy("session/idle/swept", Carriers::Clock, swept);
+    wire.legacy("session/idle/hook-panics", Carriers::Clock, a_hook_that_panics);
     wire.legacy("session/idle/used", Carriers::Clock, used);
     wire.legacy("session/idle/at-work", Carriers::Clock, at_work);
     wire.legacy("session/idle/stream", Carriers::Clock, stream);
@@ -87,6 +92,33 @@ async fn swept(cx: Cx) {
         bench.life.take();
         sleep(idle + idle / 4).await;
         assert_eq!(bench.life.take(), [format!("closed {} Expired", third.id)]);
+    }
+}
+
+/// A hook of the application's that panics stops neither the sessions nor their end, and is reported.
+async fn a_hook_that_panics(cx: Cx) {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let reported = Reported(Arc::clone(&panics));
+    let script = Script::new(|_, _| async { Reply::empty() });
+    let script = script.watching(|_| {}, |_, _| resume_unwind(Box::new("as the test says")));
+    let service = StreamableHttpService::builder(script).observer(reported).build().expect("a service");
+    let client = cx.serve(service.clone()).await;
+    for round in 1..3 {
+        let sessions = [session::open(&client, cx.revision).await, session::open(&client, cx.revision).await];
+        let deleted = session::open(&client, cx.revision).await;
+        deleted.end().await;
+        assert!(sessions[0].is_open().await && sessions[1].is_open().await && !deleted.is_open().await);
+        sleep(DEFAULT + DEFAULT / 4).await;
+        assert_eq!((service.counts().sessions, panics.load(Ordering::SeqCst)), (0, round * 3));
+    }
+}
+
+struct Reported(Arc<AtomicUsize>);
+
+impl Observer for Reported {
+    fn misuse(&self, misuse: &Misuse) {
+        assert_eq!(misuse.to_string(), "session_closed panicked: as the test says");
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 

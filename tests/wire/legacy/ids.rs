@@ -26,6 +26,7 @@ pub fn register(wire: &mut Wire) {
     wire.legacy("id/duplicate/spelling", Carriers::Every, spelling);
     wire.legacy("id/duplicate/at-once", Carriers::Every, at_once);
     wire.legacy("id/duplicate/threads", Carriers::H1, threads);
+    wire.legacy("delete/ends/threads", Carriers::H1, ends_in_a_race);
     wire.legacy("id/duplicate/free-again", Carriers::Every, free_again);
     wire.legacy("id/duplicate/free-after-deadline", Carriers::Clock, free_after_deadline);
     wire.legacy("id/duplicate/while-nobody-reads", Carriers::Every, while_nobody_reads);
@@ -184,6 +185,29 @@ fn race(session: &Session, id: usize, start: &Barrier, refused: &AtomicUsize) {
             refused.fetch_add(1, Ordering::SeqCst);
         }
         other => panic!("{other}"),
+    }
+}
+
+/// A session that ends while a request is being admitted either cancels it or was never there: none runs on.
+async fn ends_in_a_race(cx: Cx) {
+    let script = Script::new(|_, _| async { std::future::pending::<Result<Reply, _>>().await });
+    let service = StreamableHttpService::new(script);
+    let client = Client::in_process(server::boxed(service.clone()));
+    for _ in 0..300 {
+        let session = session::open(&client, cx.revision).await;
+        let start = Arc::new(Barrier::new(2));
+        let asking = {
+            let (session, start) = (session.clone(), Arc::clone(&start));
+            std::thread::spawn(move || {
+                let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+                start.wait();
+                runtime.block_on(async { session.request("x/y", Value::Null).await.status })
+            })
+        };
+        start.wait();
+        session.end().await;
+        assert!(matches!(asking.join().expect("no panic"), StatusCode::OK | StatusCode::NOT_FOUND));
+        assert_eq!(service.counts().in_flight, 0);
     }
 }
 

@@ -80,6 +80,7 @@ async fn failed(cx: Cx) {
     let version = cx.revision.as_str();
     let lone = "\u{1}";
     for (params, edit) in [
+        (Value::Null, None),
         (json!({}), None),
         (json!({"protocolVersion": version}), None),
         (json!({"capabilities": {}}), None),

@@ -18,6 +18,7 @@ pub fn register(wire: &mut Wire) {
     wire.legacy("session/unknown/deleted", Carriers::Every, deleted);
     wire.legacy("session/unknown/expired", Carriers::Clock, expired);
     wire.legacy("session/unknown/near-misses", Carriers::Every, near_misses);
+    wire.legacy("session/unknown/spelling", Carriers::H1, header_spelling);
     wire.legacy("session/owner", Carriers::Every, owner);
     wire.legacy("session/owner/extension", Carriers::Clock, owner_by_extension);
     wire.legacy("session/owner/client", Carriers::Every, keeps_its_client);
@@ -70,6 +71,34 @@ async fn near_misses(cx: Cx) {
     // White space around it is not part of it.
     let padded = session.call("x/quick", Value::Null).header(SESSION_ID, format!(" {id}\t"));
     assert_eq!(bench.client.send(padded).await.result().await["session"], id);
+}
+
+/// The name of the header is read in any case, and one that stands in two lines is refused whatever the lines say.
+async fn header_spelling(cx: Cx) {
+    let bench = Bench::open(cx).await;
+    let session = bench.session(cx).await;
+    let body = session.call("x/quick", Value::Null).into_bytes();
+    let body = String::from_utf8(body).expect("text");
+    let post = |headers: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len(),
+        )
+    };
+    let id = &session.id;
+    for name in ["Mcp-Session-Id", "mcp-session-id", "MCP-SESSION-ID", "mCP-sESSION-iD"] {
+        let mut raw = bench.client.raw(post(&format!("{name}:\t {id} \r\n"))).await;
+        assert_eq!(raw.status().await, Some(StatusCode::OK));
+        assert!(raw.until(&format!("\"session\":\"{id}\"")).await.contains("\"result\""), "{name}");
+    }
+    for second in [id.as_str(), "", "none"] {
+        for (first, second) in [(id.as_str(), second), (second, id.as_str())] {
+            let headers = format!("Mcp-Session-Id: {first}\r\nmcp-session-id: {second}\r\n");
+            let mut raw = bench.client.raw(post(&headers)).await;
+            assert_eq!(raw.status().await, Some(StatusCode::BAD_REQUEST), "{headers}");
+        }
+    }
 }
 
 /// Sends everything in both sessions' names, and no answer tells one from the other.

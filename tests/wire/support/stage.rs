@@ -1,6 +1,6 @@
 //! A handler whose requests enter, wait and leave as the test tells them to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -28,7 +28,7 @@ struct Inner {
 #[derive(Default)]
 struct Acts {
     by_name: BTreeMap<String, Act>,
-    released: Vec<String>,
+    released: BTreeSet<String>,
     meeting: usize,
     /// How many requests have come to the handler.
     runs: usize,
@@ -64,7 +64,7 @@ impl Stage {
 
     /// Lets the request of this name go on.
     pub fn release(&self, name: &str) {
-        self.acts().released.push(name.to_owned());
+        self.acts().released.insert(name.to_owned());
         self.0.moved.notify_waiters();
     }
 
