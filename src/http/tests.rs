@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Capabilities, Limits, McpError, McpHandler, Reply, RequestContext, ServerInfo};
 
+mod left;
+
 /// Answers at once.
 struct Quick;
 

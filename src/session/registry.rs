@@ -166,6 +166,12 @@ impl Registry {
         }
     }
 
+    /// How many sessions stand in the maps.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.all().len()
+    }
+
     fn all(&self) -> Vec<Arc<SessionState>> {
         let mut all = Vec::with_capacity(self.len());
         for shard in &self.shards {

@@ -89,6 +89,13 @@ impl Hub {
         Place { hub: Arc::clone(self), number, mailbox: Arc::clone(mailbox), turn, _listening: listening }
     }
 
+    /// Everything that stands in it: streams, the principals who listen, and the places they take.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let streams: usize = self.shards.iter().map(|shard| lock(shard).len()).sum();
+        streams + lock(&self.by_principal).len() + self.listening.load(Ordering::SeqCst)
+    }
+
     fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Stream>>> {
         let index = usize::try_from(number % 16).unwrap_or_default();
         self.shards.get(index).map(lock)

@@ -1,6 +1,7 @@
 //! POST up to 2025-11-25: sessions, and what is done in them. What holds without one is in `sessionless`.
 
 mod cancel;
+mod hooks;
 mod idle;
 mod ids;
 mod log;
@@ -33,6 +34,7 @@ pub fn register(wire: &mut Wire) {
     opening::register(wire);
     sessions::register(wire);
     idle::register(wire);
+    hooks::register(wire);
     ids::register(wire);
     messages::register(wire);
     log::register(wire);

@@ -245,7 +245,7 @@ fn agrees_with_the_model() {
 
 #[test]
 fn what_is_kept_is_bounded() {
-    for length in [0, 1, 5, 100, 5000] {
+    for length in [0, 100, 5000] {
         let mailbox = Mailbox::default();
         let uris = |from: usize| (from..).map(move |n| format!("{n:0length$}"));
         let turn = mailbox.open(Wants { tools: true, prompts: true, resources: true }).unwrap();
