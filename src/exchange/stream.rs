@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use super::call::Call;
 use crate::cancel::CancelCause;
@@ -52,9 +52,7 @@ impl Stream {
         if timer.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        timer.as_mut().reset(Instant::now() + jittered(interval));
-        // Polled once, so that the new time is watched.
-        let _ = timer.as_mut().poll(cx);
+        self.keep_alive = None;
         Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)))
     }
 }
