@@ -304,6 +304,6 @@ async fn in_a_listing_of_the_transports_own(cx: Cx) {
     let with_header = client.send(call().header("mcp-param-region", "eu")).await;
     assert!(is_internal(&with_header.json().await));
     assert!(is_reply(&client.send(call()).await.json().await, 1));
-    assert_eq!(heard.of("panicked"), ["tools/call boom", "tools/call boom"]);
+    assert_eq!(heard.of("panicked"), ["tools/list boom", "tools/list boom"]);
     assert_eq!(service.counts_now(), (0, 0));
 }
