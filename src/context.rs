@@ -222,13 +222,14 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Returns the JSON text of `params.inputResponses` (2026-07-28): the client's answers to what an earlier round
-    /// asked.
+    /// Returns the JSON text of `params.inputResponses` (2026-07-28): the client's answers, when a handler answered the
+    /// same request before with a result whose `resultType` is `input_required`. Only `tools/call`, `prompts/get` and
+    /// `resources/read` may; elsewhere it is a [`Misuse`](crate::Misuse).
     pub fn input_responses(&self) -> Option<&[u8]> {
         self.0.message.input_responses()
     }
 
-    /// Returns the JSON text of `params.requestState` (2026-07-28): what an earlier round gave the client to keep. It
+    /// Returns the JSON text of `params.requestState` (2026-07-28): what that result gave the client to keep. It
     /// went through the client's hands: trust nothing of it that you did not seal.
     pub fn request_state(&self) -> Option<&[u8]> {
         self.0.message.request_state()

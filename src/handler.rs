@@ -18,8 +18,8 @@ use crate::session::{Session, SessionEnd};
 /// One value serves every client, in every protocol revision, on every transport, at once. It sees requests as JSON-RPC
 /// and answers them with results in the shape of the newest revision; it need not know which one the client speaks.
 ///
-/// The transport itself answers `initialize`, `ping`, `server/discover`, `logging/setLevel` and the other requests of
-/// the protocol's own life, from what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
+/// The transport itself answers `initialize`, `ping`, `server/discover`, `logging/setLevel`, `resources/subscribe`,
+/// `resources/unsubscribe` and `subscriptions/listen`, and refuses what a revision has removed, from what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
 /// [`instructions`](Self::instructions) return once, when the transport is built. All else comes to
 /// [`request`](Self::request), also methods of capabilities that were not declared.
 ///
@@ -56,8 +56,8 @@ use crate::session::{Session, SessionEnd};
 ///
 /// The future that [`request`](Self::request) returns is dropped when the request is cancelled: its client went away,
 /// or in a session cancelled it or deleted the session; the deadline passed; the transport was drained. It may move
-/// from one task to another between two polls, when its answer turns into an event stream: task-locals do not move
-/// along, the context's extensions do.
+/// from one task to another between two polls: in a session after the first, else when its answer turns into an event
+/// stream. Task-locals do not move along, the context's extensions do.
 ///
 /// # A compile error that says little
 ///
@@ -88,7 +88,8 @@ pub trait McpHandler: Send + Sync + 'static {
 
     /// Hears a notification, such as `notifications/roots/list_changed`. Default: ignores it.
     ///
-    /// The client does not wait for it and does not cancel it by going away; only a drain whose time is over does.
+    /// The client does not wait for it and does not cancel it by going away; the deadline and a drain whose time is over
+    /// do.
     fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
         let _ = (notification, cx);
         async {}

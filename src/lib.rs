@@ -45,7 +45,7 @@
 //!
 //! | revision | era | served over Streamable HTTP | not yet |
 //! |---|---|---|---|
-//! | 2026-07-28 | modern | requests, notifications, event streams, `subscriptions/listen` | asking the client |
+//! | 2026-07-28 | modern | requests, notifications, event streams, `subscriptions/listen` | help with asking the client |
 //! | 2025-11-25, 2025-06-18 | legacy | the same requests, with a session or without; GET streams | asking the client, resuming |
 //! | 2025-03-26 | legacy | the same, and batches | the same |
 //! | 2024-11-05 | legacy | the same, without batches; its own two-endpoint HTTP+SSE is not hosted | the same |

@@ -1,4 +1,4 @@
-//! The bounds a transport keeps, and what the peer sees past each.
+//! The bounds a transport keeps, and what a client sees past each.
 
 use std::time::Duration;
 
@@ -75,14 +75,15 @@ impl Limits {
         self
     }
 
-    /// Messages in one batch (2025-03-26). Default 100. Past it the peer sees `-32600`, and nothing of the batch runs.
+    /// Messages in one batch (2025-03-26). Default 100. Past it the client sees `-32600`, and nothing of the batch runs.
     #[must_use]
     pub const fn batch(mut self, messages: usize) -> Self {
         self.batch = messages;
         self
     }
 
-    /// Requests being answered at once in one session. Default 1,024. Past it the peer sees 503.
+    /// Requests being answered at once in one session. Default 1,024. Past it the client sees 503; a
+    /// `ping` is never refused, and in a batch it is that message's own error.
     ///
     /// Memory: the bodies of that many requests for each session, and what their handlers hold.
     #[must_use]
@@ -91,10 +92,10 @@ impl Limits {
         self
     }
 
-    /// `subscriptions/listen` streams open at once (2026-07-28). Default 16,384. Past it the peer sees 503.
+    /// `subscriptions/listen` streams open at once (2026-07-28). Default 16,384. Past it the client sees 503.
     ///
     /// Memory: for each at most 256 KiB of resource URIs, each counted 64 bytes more than it has, and one change for
-    /// each of them. URIs past that are left out of what is granted.
+    /// each of them. URIs past that are left out of what is granted. An id of more than 1,024 bytes gets 400.
     #[must_use]
     pub const fn listeners(mut self, streams: usize) -> Self {
         self.listeners = streams;
@@ -113,7 +114,8 @@ impl Limits {
     /// 503.
     ///
     /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs (each counted 64
-    /// bytes more than it has), most often under 2 KiB, and what the application keeps in it.
+    /// bytes more than it has), most often under 2 KiB, and what the application keeps in it. Past the first `initialize`
+    /// gets 400 and `-32600`, past the second `resources/subscribe` gets `-32602`.
     #[must_use]
     pub const fn sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
@@ -156,8 +158,8 @@ impl Limits {
         self
     }
 
-    /// How long a handler may take over one request. Default: no limit. Past it the handler is cancelled and the client
-    /// sees `-32603`.
+    /// How long a handler may take over one request, notification or decision on a subscription. Default: no limit. Past
+    /// it the handler is cancelled, and the client of a request sees `-32603`.
     #[must_use]
     pub const fn handler_time(mut self, time: Duration) -> Self {
         self.handler_time = Some(time);

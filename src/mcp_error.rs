@@ -16,8 +16,9 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// A JSON-RPC error that a handler answers with.
 ///
 /// It is written in the newest revision's terms; each client gets the form of its own revision. Codes from `-32020` to
-/// `-32099` are reserved for the protocol: apart from [`missing_capabilities`](Self::missing_capabilities), one that a
-/// handler chooses leaves as an internal error and is reported to the [`Observer`](crate::Observer).
+/// `-32099` are reserved for the protocol: apart from [`missing_capabilities`](Self::missing_capabilities), and
+/// `-32042` to clients up to 2025-11-25, one that a handler chooses leaves as an internal error and is reported to the
+/// [`Observer`](crate::Observer). `-32002` reaches clients of 2026-07-28 as `-32602`.
 ///
 /// ```
 /// use mcp_transport::McpError;

@@ -13,7 +13,7 @@ use crate::session::{Session, SessionEnd};
 /// Hears what happens in a transport: for logs and metrics.
 ///
 /// Every method does nothing by default, is called on the path of the request, and must not block. A panic in one is
-/// the application's own: it unwinds into the request that it observes.
+/// the application's own: it unwinds into the request that it observes, or is swallowed where there is none.
 ///
 /// ```
 /// use mcp_transport::{Observer, Refusal};
@@ -47,8 +47,9 @@ pub trait Observer: Send + Sync + 'static {
         let _ = exchange;
     }
 
-    /// A handler panicked. The client reads "Internal error". Where a session hook panicked, `exchange` is the
-    /// `initialize` that opened the session, and the session goes on or ends as if the hook had returned.
+    /// A handler panicked. The client reads "Internal error". Where `session_opened` panicked, `exchange` is the
+    /// `initialize` that was to open the session, and there is none. For `session_closed` see
+    /// [`Misuse::HookPanicked`].
     fn panicked(&self, exchange: &Exchange<'_>, message: &str) {
         let _ = (exchange, message);
     }

@@ -32,6 +32,7 @@ pub(crate) fn answer(call: &Arc<Call>) -> Option<Answering> {
         (Era::Legacy, method::DISCOVER) | (_, method::LISTEN) => Err(McpError::method_not_found()),
         _ => return None,
     };
+    // Ready at once: `initialize` and `server/discover` never become a stream by the clock.
     Some(Box::pin(ready(answer.map_err(Failure::Error))))
 }
 

@@ -99,7 +99,7 @@ impl StreamableHttpBuilder {
     }
 
     /// Reads on whose behalf a request comes, from its head: most often from what an authentication layer in front left
-    /// in its extensions. Default: from nobody.
+    /// in its extensions. Default: the [`Principal`] that such a layer left there itself, where it did; else nobody.
     ///
     /// ```
     /// # use mcp_transport::{Principal, StreamableHttpBuilder};
@@ -177,7 +177,7 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// What becomes of a second GET while the general stream of its session is open. Default: 409.
+    /// What becomes of a second GET while the GET stream of its session is open. Default: 409.
     pub fn second_get(mut self, second_get: SecondGet) -> Self {
         self.second_get = second_get;
         self

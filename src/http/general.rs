@@ -13,14 +13,14 @@ use crate::server::Server;
 use crate::session::SessionState;
 use crate::subscribe::{Place, Wants};
 
-/// What becomes of a second GET while the general stream of its session is open.
+/// What becomes of a second GET while the stream that an earlier one opened in the same session is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecondGet {
     /// It gets 409; the open stream stays.
     #[default]
     Refused,
-    /// It becomes the general stream; the one that was open ends.
+    /// It becomes the session's stream; the one that was open ends.
     TakesOver,
 }
 

@@ -85,7 +85,7 @@ pub(super) struct Shared {
     pub(super) principal_of: Option<Box<PrincipalOf>>,
 }
 
-/// Whether clients of the handshake era get sessions.
+/// Whether clients up to 2025-11-25 get sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sessions {
@@ -94,7 +94,7 @@ pub enum Sessions {
     Optional,
     /// `initialize` opens one; requests that belong to none get 400.
     Required,
-    /// None is ever opened: no change notifications, no GET stream.
+    /// None is ever opened: no changes, no `resources/subscribe`, no GET stream, no cancelling by notification.
     Off,
 }
 

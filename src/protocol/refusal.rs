@@ -25,7 +25,7 @@ pub enum Rung {
     Method,
     /// The `Content-Type` of a POST.
     ContentType,
-    /// The `Accept` of a POST.
+    /// The `Accept` header.
     Accept,
     /// The body, while it is read.
     Body,
@@ -51,7 +51,8 @@ pub enum RefusalKind {
     MethodNotAllowed,
     /// `Content-Type` is not `application/json`.
     ContentType,
-    /// `Accept` admits neither JSON nor an event stream.
+    /// `Accept` does not admit what the request is answered with: JSON or an event stream; for a GET and
+    /// `subscriptions/listen` an event stream.
     NotAcceptable,
     /// The body is longer than the limit.
     BodyTooLarge,
@@ -83,7 +84,7 @@ pub enum RefusalKind {
     DuplicateId,
     /// `initialize` in a session.
     AlreadyInitialized,
-    /// A second general stream of a session.
+    /// A GET in a session whose GET stream is open already.
     StreamOpen,
     /// The params of a request that the transport answers itself.
     InvalidParams,
@@ -91,7 +92,8 @@ pub enum RefusalKind {
     Overloaded,
     /// The session does not exist, or belongs to somebody else.
     UnknownSession,
-    /// A DELETE that names no session.
+    /// A DELETE that names no session, or under [`Sessions::Required`](crate::Sessions::Required) any message but
+    /// `initialize`.
     SessionRequired,
     /// A GET where no stream can be opened.
     NoStream,

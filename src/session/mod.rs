@@ -1,4 +1,4 @@
-//! Sessions of the handshake era: what `initialize` opens and DELETE, time or a drain ends.
+//! Sessions of the legacy era: what `initialize` opens and DELETE, idle time or the cap ends.
 
 mod application;
 mod in_flight;
@@ -48,8 +48,8 @@ impl Session {
         self.0.application().get()
     }
 
-    /// Keeps a value of the application's for as long as the session is open, and returns the one of the same type
-    /// that was there.
+    /// Keeps a value of the application's until the last handle of the session is gone, and returns the one of the same
+    /// type that was there.
     pub fn insert<T: Any + Send + Sync>(&self, value: T) -> Option<Arc<T>> {
         self.0.application().insert(Arc::new(value))
     }

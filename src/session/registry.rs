@@ -104,7 +104,7 @@ impl Registry {
         if let Err(message) = caught(|| self.server.handler.session_closed(&session, end)) {
             self.server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message });
         }
-        self.server.observer.session_closed(&session, end);
+        let _ = caught(|| self.server.observer.session_closed(&session, end));
     }
 
     /// Takes a session out and gives its place back. Whether it was there.

@@ -26,7 +26,8 @@ pub struct Answer {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// Every JSON-RPC message in the order in which it came. The response, where there is one, is the last.
+    /// Every JSON-RPC message in the order in which it came. The response, where there is one, is the last; a batch has
+    /// one for each request, in any order.
     pub messages: Vec<Value>,
     /// The body, where it was no JSON-RPC.
     text: String,
@@ -72,7 +73,8 @@ impl Answer {
         }
     }
 
-    /// Returns what came before the response: progress, logs and notifications of the application's own.
+    /// Returns what came before the last response: progress, logs and notifications of the application's own, and in the
+    /// answer to a batch the other responses.
     pub fn notifications(&self) -> &[Value] {
         match self.messages.split_last() {
             Some((last, before)) if is_response(last) => before,

@@ -37,6 +37,9 @@
 //! cloned will do, such as an `axum::Router` with its layers. For a stack behind a socket, or a client of another
 //! make, [`request`] writes the right request and leaves the sending to you.
 //!
+//! In a session: call `initialize`, and send `mcp-session-id` from its headers with [`Call::header`]. GET and DELETE go
+//! through [`Client::send`].
+//!
 //! Under `#[tokio::test(start_paused = true)]` time passes only when everything waits, so that commit times, keep-alive
 //! comments and deadlines are tested without waiting for them.
 //!
