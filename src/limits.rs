@@ -102,7 +102,7 @@ impl Limits {
         self
     }
 
-    /// The same for one principal. Default 1,024.
+    /// The same for one principal. Default 1,024. Callers without a principal share the whole.
     #[must_use]
     pub const fn listeners_by_principal(mut self, streams: usize) -> Self {
         self.listeners_by_principal = streams;

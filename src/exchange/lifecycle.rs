@@ -25,6 +25,8 @@ const LAST_POLL: Duration = Duration::from_secs(1);
 pub(crate) struct Lifecycle {
     in_flight: AtomicUsize,
     streams: AtomicUsize,
+    /// Notification hooks that wait.
+    hooks: AtomicUsize,
     draining: AtomicBool,
     /// The deadline of a drain has passed: what shows itself from now on is cancelled at once.
     cut: AtomicBool,
@@ -48,6 +50,18 @@ impl Lifecycle {
             streams: self.streams.load(Ordering::SeqCst),
             ..Counts::default()
         }
+    }
+
+    pub(crate) fn hooks(&self) -> usize {
+        self.hooks.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn hook_waits(&self) {
+        self.hooks.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn hook_is_through(&self) {
+        self.hooks.fetch_sub(1, Ordering::AcqRel);
     }
 
     pub(crate) fn stream_opened(&self) {

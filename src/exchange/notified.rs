@@ -9,11 +9,18 @@ use super::attended::{Attended, End, caught};
 use super::call::Call;
 use super::lifecycle::Ticket;
 use crate::context::RequestContext;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
+use crate::server::Server;
 
 /// Lets the handler hear a notification. Polled once in place; what is then still pending goes on in a task, for the
 /// client is owed nothing but that the notification was taken.
-pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) {
+///
+/// Refused where too many wait already: nothing else bounds them, since the client waits for none.
+pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(), Refusal> {
+    if call.server.lifecycle.hooks() >= MOST_HOOKS {
+        return Err(Refusal::new(RefusalKind::Overloaded));
+    }
     let call = Arc::new(call);
     // There is no stream for what the hook may say.
     call.queue.abandon();
@@ -23,12 +30,37 @@ pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) {
     });
     match hook {
         Ok(hook) => {
+            let server = Arc::clone(&call.server);
             let mut heard = Heard { work: Some(Attended::new(hook, call, ticket)) };
             if Pin::new(&mut heard).poll(cx).is_pending() {
-                tokio::spawn(heard);
+                let waiting = Waiting::enter(server);
+                tokio::spawn(async move {
+                    heard.await;
+                    drop(waiting);
+                });
             }
         }
         Err(message) => call.server.observer.panicked(&call.observed(), &message),
+    }
+    Ok(())
+}
+
+/// Hooks that may wait at once in one transport.
+const MOST_HOOKS: usize = 1024;
+
+/// A hook that waits, until dropped.
+struct Waiting(Arc<Server>);
+
+impl Waiting {
+    fn enter(server: Arc<Server>) -> Self {
+        server.lifecycle.hook_waits();
+        Self(server)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.lifecycle.hook_is_through();
     }
 }
 

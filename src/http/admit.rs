@@ -15,7 +15,7 @@ use crate::protocol::legacy::Headers;
 use crate::protocol::origin::Verdict;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
-use crate::session::{SessionEnd, SessionState};
+use crate::session::SessionState;
 
 /// What becomes of a request once its head is judged.
 pub(super) enum Admitted {
@@ -80,7 +80,7 @@ fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>
 fn delete(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::SessionRequired))?;
-    shared.sessions.end(&session, SessionEnd::Deleted);
+    shared.sessions.delete(&session);
     Ok(respond::empty(StatusCode::NO_CONTENT))
 }
 

@@ -1,5 +1,6 @@
 //! A POST of the handshake era, after its version is judged: session, `initialize`, batch, id.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -177,7 +178,7 @@ impl Post<'_> {
             }
             _ => {
                 let ticket = Ticket::take(&self.shared.server)?;
-                exchange::hear(Call::new(&self.shared.server, message, self.caller(revision)), ticket, cx);
+                exchange::hear(Call::new(&self.shared.server, message, self.caller(revision)), ticket, cx)?;
             }
         }
         Ok(())
@@ -206,11 +207,12 @@ impl Post<'_> {
             return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
         }
         let queue = Arc::new(Queue::new(self.shared.server.limits.queue_bytes));
+        let mut ids = HashSet::new();
         let mut calls = Vec::new();
         let mut drives = Vec::new();
         let mut is_quiet = true;
         for element in batch.elements {
-            match self.element(revision, element, &queue, cx) {
+            match self.element(revision, element, &queue, &mut ids, cx) {
                 Ok(None) => {}
                 Ok(Some((call, drive))) => {
                     calls.push(call);
@@ -246,6 +248,7 @@ impl Post<'_> {
         revision: Revision,
         element: Result<Message, BodyFault>,
         queue: &Arc<Queue>,
+        ids: &mut HashSet<String>,
         cx: &mut Context<'_>,
     ) -> Result<Option<(Arc<Call>, Drive)>, Refusal> {
         let message = element?;
@@ -255,6 +258,10 @@ impl Post<'_> {
             Kind::Response => Ok(None),
             Kind::Request => {
                 let id = message.id();
+                // In a session its requests in flight say so too; without one nothing else does.
+                if !id.as_ref().is_some_and(|id| ids.insert(id.canonical())) {
+                    return Err(Refusal::new(RefusalKind::DuplicateId).with_id(id));
+                }
                 let call = Arc::new(Call::in_batch(&self.shared.server, message, self.caller(revision), queue));
                 self.element_request(&call).map(|drive| Some((call, drive))).map_err(|refusal| refusal.with_id(id))
             }

@@ -92,7 +92,7 @@ fn modern_post(
     };
     if message.kind == Kind::Notification {
         // `notifications/cancelled` too: over HTTP the end of the exchange cancels, and another caller may use the same id.
-        exchange::hear(Call::new(&shared.server, message, caller), ticket, cx);
+        exchange::hear(Call::new(&shared.server, message, caller), ticket, cx)?;
         return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
     }
     let call = Arc::new(Call::new(&shared.server, message, caller));

@@ -37,6 +37,12 @@ impl InFlight {
         self.calls().values().filter_map(Weak::upgrade).collect()
     }
 
+    /// Decides something of the session while no request can come in. `false` where one is being answered.
+    pub(crate) fn if_none(&self, decide: impl FnOnce() -> bool) -> bool {
+        let calls = self.calls();
+        calls.is_empty() && decide()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.calls().len()
     }
@@ -66,7 +72,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.session.in_flight().calls().remove(&self.key);
+        // Used until now: a look in between must not find it idle since the request came.
         self.session.touch();
+        self.session.in_flight().calls().remove(&self.key);
     }
 }

@@ -72,6 +72,8 @@ impl Registry {
         let session = Session::new(Arc::clone(state));
         self.server.handler.session_opened(&session);
         self.server.observer.session_opened(&session);
+        // Only from now on may it give way: its end must not be heard before its beginning.
+        state.set_announced();
     }
 
     /// Forgets a session that could not be announced.
@@ -86,19 +88,31 @@ impl Registry {
         let found = self.shard(id).get(id).cloned();
         let unknown = || Refusal::new(RefusalKind::UnknownSession);
         let session = found.filter(|session| session.principal() == principal).ok_or_else(unknown)?;
-        if self.is_expired(&session, Instant::now()) {
-            self.end(&session, SessionEnd::Expired);
+        if self.is_expired(&session, Instant::now()) && self.end_unused(&session, SessionEnd::Expired) {
             return Err(unknown());
         }
         session.touch();
         Ok(session)
     }
 
-    /// Ends a session.
-    pub(crate) fn end(&self, session: &Arc<SessionState>, end: SessionEnd) {
-        if !self.remove(session) || !session.close() {
-            return;
+    /// Ends a session for its client, whatever is going on in it.
+    pub(crate) fn delete(&self, session: &Arc<SessionState>) {
+        if session.close() {
+            self.ended(session, SessionEnd::Deleted);
         }
+    }
+
+    /// Ends a session unless something holds it open. Whether it did.
+    fn end_unused(&self, session: &Arc<SessionState>, end: SessionEnd) -> bool {
+        let ended = session.close_unused();
+        if ended {
+            self.ended(session, end);
+        }
+        ended
+    }
+
+    fn ended(&self, session: &Arc<SessionState>, end: SessionEnd) {
+        self.remove(session);
         let session = Session::new(Arc::clone(session));
         // The task may be anybody's: that of a request of somebody else who needed the place, or the sweeper.
         if let Err(message) = caught(|| self.server.handler.session_closed(&session, end)) {
@@ -139,7 +153,8 @@ impl Registry {
         let oldest_raw = raw.into_iter().min_by_key(|session| session.born());
         let longest_idle = ready.into_iter().max_by_key(idle).filter(|session| idle(session) >= MINIMUM_IDLE);
         let session = oldest_raw.or(longest_idle).ok_or_else(|| Refusal::new(RefusalKind::Overloaded))?;
-        self.end(&session, SessionEnd::Evicted);
+        // One that has come into use meanwhile stays, and the next look finds another.
+        self.end_unused(&session, SessionEnd::Evicted);
         Ok(())
     }
 
@@ -162,7 +177,7 @@ impl Registry {
     fn sweep(&self) {
         let now = Instant::now();
         for session in self.all().into_iter().filter(|session| self.is_expired(session, now)) {
-            self.end(&session, SessionEnd::Expired);
+            self.end_unused(&session, SessionEnd::Expired);
         }
     }
 
@@ -200,18 +215,35 @@ fn sweep_interval(idle: Duration) -> Duration {
 }
 
 async fn sweep(registry: Weak<Registry>, interval: Duration) {
+    let mut sweeper = Sweeper { registry, on_duty: true };
     loop {
         sleep(interval).await;
-        let Some(registry) = registry.upgrade() else {
+        let Some(registry) = sweeper.registry.upgrade() else {
             return;
         };
         registry.sweep();
         if registry.len() == 0 {
-            registry.is_swept.store(false, Ordering::Release);
+            // A swap, so that it reads what an opener wrote, and the count with it.
+            registry.is_swept.swap(false, Ordering::AcqRel);
             // One that was opened in between saw a sweeper at work.
             if registry.len() == 0 || registry.is_swept.swap(true, Ordering::AcqRel) {
+                sweeper.on_duty = false;
                 return;
             }
+        }
+    }
+}
+
+/// The one at work. If its runtime is shut down, the next session that is opened finds another.
+struct Sweeper {
+    registry: Weak<Registry>,
+    on_duty: bool,
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        if let Some(registry) = self.registry.upgrade().filter(|_| self.on_duty) {
+            registry.is_swept.store(false, Ordering::Release);
         }
     }
 }

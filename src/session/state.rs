@@ -37,6 +37,7 @@ pub(crate) struct SessionState {
     level: AtomicU8,
     initialized: AtomicBool,
     closed: AtomicBool,
+    announced: AtomicBool,
     born: Instant,
     /// Milliseconds after birth.
     last_used: AtomicU64,
@@ -56,6 +57,7 @@ impl SessionState {
             level: AtomicU8::new(LogLevel::Info as u8),
             initialized: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
             born: Instant::now(),
             last_used: AtomicU64::new(0),
         }
@@ -122,9 +124,28 @@ impl SessionState {
         self.born
     }
 
-    /// Whether work or an open stream holds it open.
+    /// The application has heard of it.
+    pub(crate) fn set_announced(&self) {
+        self.announced.store(true, Ordering::Release);
+    }
+
+    /// Whether work or an open stream holds it open, or the application has yet to hear of it.
     pub(crate) fn is_held(&self) -> bool {
-        self.in_flight.len() > 0 || self.mailbox.is_open() || self.answers.load(Ordering::Acquire) > 0
+        self.in_flight.len() > 0 || self.is_held_otherwise()
+    }
+
+    fn is_held_otherwise(&self) -> bool {
+        !self.announced.load(Ordering::Acquire) || self.mailbox.is_open() || self.answers.load(Ordering::Acquire) > 0
+    }
+
+    /// Ends it unless something holds it open. Whether it did. No request that came in is lost over it.
+    pub(crate) fn close_unused(&self) -> bool {
+        let close = || !self.is_held_otherwise() && !self.closed.swap(true, Ordering::AcqRel);
+        let closed = self.in_flight.if_none(close);
+        if closed {
+            self.mailbox.end();
+        }
+        closed
     }
 
     /// Ends its streams and cancels its work. Whether it was open until now.
