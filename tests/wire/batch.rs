@@ -28,6 +28,7 @@ pub fn register(wire: &mut Wire) {
     wire.only(BATCHED, "batch/bad/empty", Carriers::Every, empty);
     wire.only(BATCHED, "batch/bad/syntax", Carriers::Every, syntax);
     wire.only(BATCHED, "batch/bad/repeated-id", Carriers::Every, repeated_id);
+    wire.only(BATCHED, "batch/bad/repeated-id-without-session", Carriers::Every, repeated_id_without_session);
     wire.only(BATCHED, "batch/bad/cap", Carriers::Every, cap);
     streams::register(wire);
     ends::register(wire);
@@ -361,6 +362,19 @@ async fn bad_elements(cx: Cx) {
 }
 
 /// An id being answered in the session, by this batch or another POST, is refused to the second; then it is free again.
+/// Nothing is in flight between POSTs without a session, but within one the id is.
+async fn repeated_id_without_session(cx: Cx) {
+    let stage = Stage::default();
+    let client = cx.serve(StreamableHttpService::new(stage.script())).await;
+    let twice =
+        json!([request(4, "x/echo", json!({})), request(4.0, "x/echo", json!({})), request("4", "x/echo", json!({}))]);
+    let answer = client.send(Call::post(twice)).await;
+    let all: Vec<Value> = serde_json::from_str(&answer.text().await).expect("an array");
+    let (refused, ran): (Vec<_>, Vec<_>) = all.into_iter().partition(|answer| answer.get("error").is_some());
+    assert_eq!((refused.len(), ran.len()), (1, 2), "{refused:?}");
+    assert_error(refused[0].clone(), -32600, Some(&json!(4.0)));
+}
+
 async fn repeated_id(cx: Cx) {
     let stage = Stage::default();
     let service = StreamableHttpService::new(stage.script());

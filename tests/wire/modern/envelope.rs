@@ -20,6 +20,7 @@ pub fn register(wire: &mut Wire) {
     wire.modern("meta/required/names-the-key", Carriers::Clock, names_the_key);
     wire.modern("meta/log-level", Carriers::Every, log_level);
     wire.modern("notify/202", Carriers::Every, notifications);
+    wire.modern("notify/202/too-many-hooks", Carriers::Clock, too_many_hooks);
     wire.modern("notify/202/hook-sends", Carriers::Every, hook_sends);
     wire.modern("headers/notification-exempt", Carriers::Every, exempt);
 }
@@ -266,4 +267,16 @@ async fn exempt(cx: Cx) {
     // A request is not exempt.
     let request = with_claim("2026-07-28".into()).id(ID);
     assert_eq!(site.verdict(request).await, refused(400, MISMATCH));
+}
+
+/// The client waits for no hook, so those that wait are bounded.
+async fn too_many_hooks(cx: Cx) {
+    let script = Script::new(|_, _| async { Reply::empty() }).hearing(|_, _| std::future::pending());
+    let client = cx.serve(StreamableHttpService::new(script)).await;
+    let send = async || client.send(Call::modern("notifications/x", json!({})).notification()).await.status;
+    for _ in 0..1024 {
+        assert_eq!(send().await, 202);
+    }
+    assert_eq!(send().await, 503);
+    client.send(Call::modern("x/y", json!({}))).await.result().await;
 }
