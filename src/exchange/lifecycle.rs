@@ -44,8 +44,8 @@ impl Lifecycle {
 
     pub(crate) fn counts(&self) -> Counts {
         Counts {
-            in_flight: self.in_flight.load(Ordering::Acquire),
-            streams: self.streams.load(Ordering::Acquire),
+            in_flight: self.in_flight.load(Ordering::SeqCst),
+            streams: self.streams.load(Ordering::SeqCst),
             ..Counts::default()
         }
     }
@@ -77,7 +77,7 @@ impl Lifecycle {
         let cut_before = self.cuts.load(Ordering::SeqCst);
         if timeout_at(from_now(within), self.idle()).await.is_err() {
             self.cut_all();
-            let _ = timeout(LAST_POLL, self.idle()).await;
+            let _ = timeout(LAST_POLL, self.at_rest()).await;
         }
         // Also those that another drain cut meanwhile.
         DrainReport { in_flight, cut: self.cuts.load(Ordering::SeqCst) - cut_before }
@@ -85,13 +85,22 @@ impl Lifecycle {
 
     /// Waits until no handler is at work and every stream has been read: an answer that is queued has not arrived yet.
     async fn idle(&self) {
+        self.until(|| self.counts() == Counts::default()).await;
+    }
+
+    /// Waits until no handler is at work.
+    async fn at_rest(&self) {
+        self.until(|| self.in_flight.load(Ordering::SeqCst) == 0).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
         loop {
-            let mut idle = std::pin::pin!(self.idle.notified());
-            idle.as_mut().enable();
-            if self.in_flight.load(Ordering::SeqCst) == 0 && self.streams.load(Ordering::SeqCst) == 0 {
+            let mut woken = std::pin::pin!(self.idle.notified());
+            woken.as_mut().enable();
+            if is_so() {
                 return;
             }
-            idle.await;
+            woken.await;
         }
     }
 

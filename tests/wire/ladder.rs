@@ -446,6 +446,9 @@ fn every_fault_applies() {
     for revision in Revision::ALL {
         for (ladder, least) in ladders {
             let ladder = ladder(revision);
+            if ladder.in_session && revision.era() == Era::Modern {
+                continue;
+            }
             let whole = written((ladder.right)(revision));
             assert!(whole.2.len() < BODY_LIMIT);
             for broken in ladder.singles().into_iter().filter(|broken| !broken.needs_draining()) {

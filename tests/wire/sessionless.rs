@@ -176,7 +176,7 @@ async fn negotiates_odd(cx: Cx) {
         ("\"initialize\"".to_owned(), "\"\\u0069nitialize\"".to_owned()),
         ("protocolVersion".to_owned(), "protocol\\u0056ersion".to_owned()),
         (version.to_owned(), version.replace('-', "\\u002d")),
-        ("{\"id\"".to_owned(), "\u{feff}\n{\"id\"".to_owned()),
+        ("{".to_owned(), "\u{feff}\n{".to_owned()),
         ("\"id\":1".to_owned(), "\"id\":\"\\u0000\"".to_owned()),
     ] {
         let mut call = initialize(version);

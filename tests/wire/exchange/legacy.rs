@@ -184,7 +184,8 @@ async fn notifications_are_taken(cx: Cx) {
         }
     }
     let heard = std::mem::take(&mut *heard.lock().unwrap());
-    let wanted = all.iter().flat_map(|method| vec![((*method).to_owned(), Some(json!({"a": 1}))); 3]);
+    // The first is the transport's own.
+    let wanted = all.iter().skip(1).flat_map(|method| vec![((*method).to_owned(), Some(json!({"a": 1}))); 3]);
     assert_eq!(heard, wanted.collect::<Vec<_>>());
     // One that looks like a request of the transport's own is still only heard.
     for method in ["ping", "initialize", "logging/setLevel", "server/discover"] {

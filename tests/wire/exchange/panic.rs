@@ -22,8 +22,8 @@ pub fn register(wire: &mut Wire) {
     wire.any("fault/panic/dropped-by-client", Carriers::Sockets, in_a_destructor_when_the_client_leaves);
     wire.any("fault/panic/notification", Carriers::Every, in_a_notification_hook);
     wire.any("fault/panic/observer", Carriers::Every, in_an_observer);
-    wire.modern("fault/panic/parameter-headers", Carriers::Every, in_the_hook_of_parameter_headers);
-    wire.modern("fault/panic/listing", Carriers::Every, in_a_listing_of_the_transports_own);
+    wire.modern_part_of_any("fault/panic/parameter-headers", Carriers::Every, in_the_hook_of_parameter_headers);
+    wire.modern_part_of_any("fault/panic/listing", Carriers::Every, in_a_listing_of_the_transports_own);
 }
 
 /// Panics when it is dropped.
@@ -282,6 +282,12 @@ async fn in_the_hook_of_parameter_headers(cx: Cx) {
     let heard = super::Heard::default();
     let service = StreamableHttpService::builder(Hook).observer(heard.clone()).build().expect("a service");
     let client = cx.serve(service.clone()).await;
+    if !cx.modern() {
+        // No header is mirrored there, so nobody asks.
+        let answer = client.send(Call::legacy(cx.revision, "tools/call", json!({"name": "bad"}))).await;
+        assert!(is_reply(&answer.json().await, 1));
+        return;
+    }
     let answer = client.send(Call::modern("tools/call", json!({"name": "bad"}))).await;
     assert!(is_internal(&answer.json().await));
     assert_eq!(heard.of("panicked"), ["tools/call boom"]);
@@ -300,10 +306,15 @@ async fn in_a_listing_of_the_transports_own(cx: Cx) {
     });
     let (service, heard) = observed(script, Limits::default());
     let client = cx.serve(service.clone()).await;
-    let call = || Call::modern("tools/call", json!({"name": "t"}));
+    let call = || Call::of(cx.revision, "tools/call", json!({"name": "t"}));
     let with_header = client.send(call().header("mcp-param-region", "eu")).await;
+    if !cx.modern() {
+        assert!(is_reply(&with_header.json().await, 1), "nobody asks");
+        assert_eq!(heard.of("panicked"), Vec::<String>::new());
+        return;
+    }
     assert!(is_internal(&with_header.json().await));
     assert!(is_reply(&client.send(call()).await.json().await, 1));
-    assert_eq!(heard.of("panicked"), ["tools/call boom", "tools/call boom"]);
+    assert_eq!(heard.of("panicked"), ["tools/list boom", "tools/list boom"]);
     assert_eq!(service.counts_now(), (0, 0));
 }

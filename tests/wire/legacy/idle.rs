@@ -250,10 +250,10 @@ async fn never_initialized_go_first(cx: Cx) {
     advance(Duration::from_secs(20)).await;
     first.result("x/quick", Value::Null).await;
     let (third, gone) = displaced(&bench, cx).await;
-    assert_eq!(gone, [first.id.clone()]);
+    assert_eq!(gone, std::slice::from_ref(&first.id));
     advance(Duration::from_secs(20)).await;
     let (fourth, gone) = displaced(&bench, cx).await;
-    assert_eq!(gone, [second.id.clone()]);
+    assert_eq!(gone, std::slice::from_ref(&second.id));
     for (session, is_open) in [(&ready, true), (&also_ready, true), (&first, false), (&second, false), (&third, true)] {
         assert_eq!(session.is_open().await, is_open);
     }

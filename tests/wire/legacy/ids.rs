@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use http::StatusCode;
@@ -11,7 +11,7 @@ use mcp_transport::{Limits, Reply, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::task::{JoinHandle, yield_now};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Bench, End, Then};
 use crate::harness::{Carriers, Cx, Wire};
@@ -162,14 +162,12 @@ async fn threads(cx: Cx) {
     for id in 0..ROUNDS {
         entered.store(0, Ordering::SeqCst);
         refused.store(0, Ordering::SeqCst);
-        let start = Arc::new(Barrier::new(THREADS));
-        let racers: Vec<_> = (0..THREADS)
-            .map(|_| {
-                let (session, start, refused) = (session.clone(), Arc::clone(&start), Arc::clone(&refused));
-                std::thread::spawn(move || race(&session, id, &start, &refused))
-            })
-            .collect();
-        racers.into_iter().for_each(|racer| racer.join().expect("no panic"));
+        let start = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| race(&session, id, &start, &refused));
+            }
+        });
         assert_eq!((entered.load(Ordering::SeqCst), refused.load(Ordering::SeqCst)), (1, THREADS - 1));
     }
 }
@@ -193,22 +191,39 @@ async fn ends_in_a_race(cx: Cx) {
     let script = Script::new(|_, _| async { std::future::pending::<Result<Reply, _>>().await });
     let service = StreamableHttpService::new(script);
     let client = Client::in_process(server::boxed(service.clone()));
-    for _ in 0..300 {
+    for round in 0..100 {
         let session = session::open(&client, cx.revision).await;
         let start = Arc::new(Barrier::new(2));
         let asking = {
             let (session, start) = (session.clone(), Arc::clone(&start));
-            std::thread::spawn(move || {
-                let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-                start.wait();
-                runtime.block_on(async { session.request("x/y", Value::Null).await.status })
-            })
+            std::thread::spawn(move || ask_until_it_ends(&session, &start))
         };
         start.wait();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(5 * round) {
+            std::hint::spin_loop();
+        }
         session.end().await;
-        assert!(matches!(asking.join().expect("no panic"), StatusCode::OK | StatusCode::NOT_FOUND));
+        asking.join().expect("every request is answered");
         assert_eq!(service.counts().in_flight, 0);
     }
+}
+
+/// Sends requests that are never answered by themselves, one upon another, until the session is gone.
+fn ask_until_it_ends(session: &Session, start: &Barrier) {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    start.wait();
+    runtime.block_on(async {
+        let mut asked = Vec::new();
+        while asked.len() < 1000 && !asked.last().is_some_and(JoinHandle::is_finished) {
+            asked.push(super::send(&session.client, session.call("x/y", Value::Null).id(asked.len())));
+            yield_now().await;
+        }
+        for answer in timeout(Duration::from_secs(5), join_all(asked)).await.expect("an answer to each") {
+            let status = answer.expect("an answer").status;
+            assert!(matches!(status, StatusCode::OK | StatusCode::NOT_FOUND), "{status}");
+        }
+    });
 }
 
 /// However a request ends, its id is free when its client hears of that.

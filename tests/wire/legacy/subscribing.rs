@@ -204,7 +204,8 @@ async fn slow_veto(cx: Cx) {
 async fn bound(cx: Cx) {
     let bench = Bench::open(cx).await;
     let session = bench.session(cx).await;
-    let long = |n: usize| format!("{n:05}{}", "x".repeat(64 * 1024 - 5));
+    // With what is kept beside each, four fill the room of a session.
+    let long = |n: usize| format!("{n:05}{}", "x".repeat(64 * 1024 - 64 - 5));
     for n in 0..4 {
         subscribe(&session, &long(n)).await;
     }

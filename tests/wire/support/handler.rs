@@ -8,6 +8,8 @@ use mcp_transport::{
 };
 use serde_json::{Value, json};
 
+type Subscribe = dyn Fn(String, RequestContext) -> BoxFuture<'static, Result<(), McpError>> + Send + Sync;
+type Closed = dyn Fn(&Session, SessionEnd) + Send + Sync;
 type Answer = BoxFuture<'static, Result<Reply, McpError>>;
 
 /// A handler made of closures. Unless told otherwise it declares everything and answers nothing.
@@ -17,9 +19,9 @@ pub struct Script {
     instructions: Option<String>,
     request: Arc<dyn Fn(Request, RequestContext) -> Answer + Send + Sync>,
     notification: Arc<dyn Fn(Notification, RequestContext) -> BoxFuture<'static, ()> + Send + Sync>,
-    subscribe: Arc<dyn Fn(String, RequestContext) -> BoxFuture<'static, Result<(), McpError>> + Send + Sync>,
+    subscribe: Arc<Subscribe>,
     opened: Arc<dyn Fn(&Session) + Send + Sync>,
-    closed: Arc<dyn Fn(&Session, SessionEnd) + Send + Sync>,
+    closed: Arc<Closed>,
 }
 
 impl Script {
