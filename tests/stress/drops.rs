@@ -94,12 +94,14 @@ async fn serve(service: StreamableHttpService) -> (SocketAddr, tokio::task::Join
 
 /// Any request there is.
 fn any(random: &mut Random, sessions: &[(Revision, String)], id: usize) -> Request<Bytes> {
-    let method = random.of(&["x/quick", "x/later", "x/stream", "x/slow", "x/flood", "tools/list"]);
+    // What is done in a session goes on without its client, and has to come to an end.
+    let endless = random.of(&["x/quick", "x/stream", "x/flood", "x/wait", "x/hang"]);
+    let method = random.of(&["x/quick", "x/later", "x/stream", "x/slow", "x/flood", "x/late-flood", "tools/list"]);
     let (revision, session) = &sessions[random.below(sessions.len())];
     match random.below(12) {
-        0..=2 => call(Revision::V2026_07_28, method, json!({}), id),
+        0..=2 => call(Revision::V2026_07_28, endless, json!({}), id),
         3 => listen(&["a", "b"], id),
-        4 => call(random.of(&LEGACY), method, json!({}), id),
+        4 => call(random.of(&LEGACY), endless, json!({}), id),
         5..=7 => inside(session, call(*revision, method, json!({}), id)),
         8 => bare(Method::GET, session),
         9 => initialize(random.of(&LEGACY)),

@@ -117,6 +117,16 @@ impl McpHandler for Acts {
                 "x/stream" | "panic/stream" => tell(&cx, 5, 10).await?,
                 // More than any queue holds.
                 "x/flood" => tell(&cx, 200, 16 << 10).await?,
+                "x/late-flood" => {
+                    sleep(Duration::from_millis(5)).await;
+                    tell(&cx, 200, 16 << 10).await?;
+                }
+                // For ever, unless it is cancelled.
+                "x/wait" => pending::<()>().await,
+                "x/hang" => {
+                    tell(&cx, 1, 10).await?;
+                    pending::<()>().await;
+                }
                 "panic/drop" => {
                     let _bomb = Bomb;
                     pending::<()>().await;

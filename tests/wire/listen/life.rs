@@ -9,7 +9,7 @@ use mcp_transport::{
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{SUBSCRIPTION_ID, Site, TOOLS, all, all_tagged, ended, listen, script, tagged, until};
 use crate::harness::{Carriers, Cx, Wire};
@@ -40,15 +40,16 @@ async fn alive(cx: Cx) {
         let site = Site::built(cx, script(), |builder| builder.limits(limits)).await;
         let (mut stream, _) = site.listen(listen(all(&["a"]))).await;
         for round in 0..20 {
-            let since = Instant::now();
+            let mut since = Instant::now();
             if round % 5 == 4 {
-                tokio::time::sleep(interval / 2).await;
+                // Read all the while, so that the next comment is already being waited for.
+                assert!(timeout(interval / 2, stream.frame()).await.is_err(), "too early");
                 site.changes.tools_list_changed();
                 assert_eq!(stream.next_message().await, Some(tagged(ID, TOOLS, json!({}))));
+                since = Instant::now();
             }
-            let before = if round % 5 == 4 { interval / 2 } else { Duration::ZERO };
             assert!(matches!(stream.frame().await, Some(Frame::Comment(_))));
-            let silence = since.elapsed() - before;
+            let silence = since.elapsed();
             assert!(silence >= interval.mul_f64(0.89) && silence <= interval.mul_f64(1.11), "{silence:?}");
         }
         assert_eq!(site.end(stream).await, [ended(ID)] as [Value; 1]);
@@ -238,7 +239,7 @@ async fn the_hook_takes_too_long(cx: Cx) {
         assert_eq!(held.told.ends(), [ExchangeEnd::Cancelled(CancelCause::Deadline)]);
         // A granted one has all the time in the world, and the place is free.
         let (mut stream, _) = held.site.listen(listen(json!({}))).await;
-        let quiet = tokio::time::timeout(Duration::from_secs(200), stream.next_message()).await;
+        let quiet = timeout(Duration::from_secs(200), stream.next_message()).await;
         assert!(quiet.is_err(), "{quiet:?}");
     }
 }
@@ -293,7 +294,7 @@ async fn the_client_closes(cx: Cx) {
         for message in all_tagged(&["a"]) {
             assert_eq!(stays.next_message().await, Some(message));
         }
-        while let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(5), stays.next_message()).await {}
+        while let Ok(Some(_)) = timeout(Duration::from_millis(5), stays.next_message()).await {}
     }
     // One that was never read at all, not even its acknowledgement.
     let never_read = site.client.send(listen(all(&["a"]))).await;
