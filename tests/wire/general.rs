@@ -191,9 +191,12 @@ async fn keep_alive_after_events(cx: Cx) {
     let client = cx.serve(service.clone()).await;
     let (_session, mut stream) = listening(&client, cx.revision).await;
     for _ in 0..20 {
-        sleep(Duration::from_secs(13)).await;
-        service.changes().tools_list_changed();
-        let Some(Frame::Event(event)) = stream.frame().await else { panic!("a comment too early") };
+        // Read all the while: only then is there a timer.
+        let (frame, ()) = tokio::join!(stream.frame(), async {
+            sleep(Duration::from_secs(13)).await;
+            service.changes().tools_list_changed();
+        });
+        let Some(Frame::Event(event)) = frame else { panic!("a comment too early") };
         assert_eq!((event.id, event.retry), (None, None), "nothing to resume from");
     }
     let before = Instant::now();
