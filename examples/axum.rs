@@ -70,9 +70,8 @@ async fn authenticate(mut request: extract::Request, next: middleware::Next) -> 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let notes = Notes::default();
-    let mcp = StreamableHttpService::builder(NotesServer(Arc::clone(&notes)))
-        .principal(|head| head.extensions.get().cloned())
-        .build()?;
+    // It finds the principal that `authenticate` leaves in the request's extensions.
+    let mcp = StreamableHttpService::new(NotesServer(Arc::clone(&notes)));
     let list = async |State(notes): State<Notes>| notes.lock().unwrap().join("\n");
     let api = Router::new().route("/notes", routing::get(list)).route_service("/mcp", mcp.clone());
     let app = Router::new().nest("/api", api.layer(middleware::from_fn(authenticate))).with_state(notes);

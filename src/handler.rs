@@ -145,7 +145,7 @@ pub enum ParameterSource {
     Listing,
     /// The tool has none.
     None,
-    /// These, read once with [`ParameterHeaders::of_schema`]. `Arc::default()` says that the tool has none.
+    /// These, read once with [`ParameterHeaders::of_schema`].
     Known(Arc<ParameterHeaders>),
 }
 

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 
 use super::Answer;
 use super::stream::AttachedStream;
-use super::subject::Subject;
 use super::undecided::{Decision, Undecided};
 use super::work::Work;
 
@@ -18,16 +17,13 @@ use super::work::Work;
 pub(crate) struct Attached {
     /// Gone once it is done.
     work: Option<Work>,
-    subject: Subject,
     undecided: Undecided,
-    /// Whether the answer has been handed on, to a response or to the stream that reads on.
-    decided: bool,
 }
 
 impl Attached {
     pub(crate) fn new(work: Work) -> Self {
-        let subject = work.subject().clone();
-        Self { subject, work: Some(work), undecided: Undecided::default(), decided: false }
+        let undecided = Undecided::new(work.subject().clone());
+        Self { work: Some(work), undecided }
     }
 }
 
@@ -35,31 +31,20 @@ impl Future for Attached {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Self { work, subject, undecided, decided } = &mut *self;
+        let Self { work, undecided } = &mut *self;
         if work.as_mut().is_some_and(|work| Pin::new(work).poll(cx).is_ready()) {
             *work = None;
         }
-        let decision = ready!(undecided.poll(subject, cx));
-        *decided = true;
-        Poll::Ready(match decision {
+        Poll::Ready(match ready!(undecided.poll(cx)) {
             Decision::Json(status, body) => Answer::Json(status, body),
-            Decision::Withheld => Answer::withheld(subject),
+            Decision::Withheld => Answer::withheld(undecided.subject()),
             Decision::Stream => {
-                let stream = AttachedStream::open(subject.clone());
+                let stream = AttachedStream::open(undecided.subject().clone());
                 if let Some(work) = work.take() {
                     tokio::spawn(work);
                 }
                 Answer::Attached(stream)
             }
         })
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        if !self.decided {
-            // The client is gone: nobody will ever read what a task of the handler's goes on to send.
-            self.subject.queue().abandon();
-        }
     }
 }

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 
 use super::Answer;
 use super::stream::DetachedStream;
-use super::subject::Subject;
 use super::undecided::{Decision, Undecided};
 use super::work::Work;
 
@@ -15,16 +14,13 @@ use super::work::Work;
 pub(crate) struct Detached {
     /// Until the first poll.
     work: Option<Work>,
-    subject: Subject,
     undecided: Undecided,
-    /// Whether the answer has been handed on, to a response or to the stream that reads on.
-    decided: bool,
 }
 
 impl Detached {
     pub(crate) fn new(work: Work) -> Self {
-        let subject = work.subject().clone();
-        Self { subject, work: Some(work), undecided: Undecided::default(), decided: false }
+        let undecided = Undecided::new(work.subject().clone());
+        Self { work: Some(work), undecided }
     }
 }
 
@@ -32,27 +28,16 @@ impl Future for Detached {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Self { work, subject, undecided, decided } = &mut *self;
+        let Self { work, undecided } = &mut *self;
         if let Some(mut work) = work.take() {
             if Pin::new(&mut work).poll(cx).is_pending() {
                 tokio::spawn(work);
             }
         }
-        let decision = ready!(undecided.poll(subject, cx));
-        *decided = true;
-        Poll::Ready(match decision {
+        Poll::Ready(match ready!(undecided.poll(cx)) {
             Decision::Json(status, body) => Answer::Json(status, body),
-            Decision::Withheld => Answer::withheld(subject),
-            Decision::Stream => Answer::Detached(DetachedStream::open(subject.clone())),
+            Decision::Withheld => Answer::withheld(undecided.subject()),
+            Decision::Stream => Answer::Detached(DetachedStream::open(undecided.subject().clone())),
         })
-    }
-}
-
-impl Drop for Detached {
-    fn drop(&mut self) {
-        if !self.decided {
-            // Nobody will read: a handler that sends must not wait for room.
-            self.subject.queue().abandon();
-        }
     }
 }

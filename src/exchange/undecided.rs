@@ -12,10 +12,14 @@ use super::call::Form;
 use super::queue::{Answers, Outlook, Reply};
 use super::subject::Subject;
 
-/// An answer whose form is not decided yet.
-#[derive(Debug, Default)]
+/// An answer whose form is not decided yet. Dropped before it is, nobody will ever read it: whoever still sends must not
+/// wait for room.
+#[derive(Debug)]
 pub(super) struct Undecided {
+    subject: Subject,
     commit: Option<Pin<Box<Sleep>>>,
+    /// Whether the answer has been handed on, to a response or to the stream that reads on.
+    decided: bool,
 }
 
 /// The form it took.
@@ -28,7 +32,22 @@ pub(super) enum Decision {
 }
 
 impl Undecided {
-    pub(super) fn poll(&mut self, subject: &Subject, cx: &mut Context<'_>) -> Poll<Decision> {
+    pub(super) fn new(subject: Subject) -> Self {
+        Self { subject, commit: None, decided: false }
+    }
+
+    pub(super) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Decision> {
+        let decision = self.poll_decision(cx);
+        self.decided = decision.is_ready();
+        decision
+    }
+
+    fn poll_decision(&mut self, cx: &mut Context<'_>) -> Poll<Decision> {
+        let subject = &self.subject;
         match (subject.queue().poll_outlook(cx), subject.form()) {
             (Poll::Ready(Outlook::Messages), _) => Poll::Ready(Decision::Stream),
             // `Accept` shapes what is answered with 200, and nothing else.
@@ -42,6 +61,14 @@ impl Undecided {
                 let commit = self.commit.get_or_insert_with(|| Box::pin(sleep(after)));
                 commit.as_mut().poll(cx).map(|()| Decision::Stream)
             }
+        }
+    }
+}
+
+impl Drop for Undecided {
+    fn drop(&mut self) {
+        if !self.decided {
+            self.subject.queue().abandon();
         }
     }
 }

@@ -210,23 +210,20 @@ impl Post<'_> {
         let mut ids = HashSet::new();
         let mut calls = Vec::new();
         let mut drives = Vec::new();
-        let mut is_quiet = true;
         for element in batch.elements {
             match self.element(revision, element, &queue, &mut ids, cx) {
                 Ok(None) => {}
                 Ok(Some((call, drive))) => {
                     calls.push(call);
                     drives.push(drive);
-                    is_quiet = false;
                 }
                 Err(refusal) => {
                     self.shared.server.observer.refused(&refusal);
                     queue.answer(Reply { status: StatusCode::OK, frame: refusal_frame(&refusal) });
-                    is_quiet = false;
                 }
             }
         }
-        if is_quiet {
+        if drives.is_empty() && queue.status().is_none() {
             return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
         }
         let batch = Batch { server: Arc::clone(&self.shared.server), form: self.form(), queue, calls };

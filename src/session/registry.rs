@@ -198,7 +198,7 @@ impl Registry {
     fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Box<str>, Arc<SessionState>>> {
         let hash = self.hasher.hash_one(id);
         let [first, ..] = &self.shards;
-        let index = usize::try_from(hash % 16).unwrap_or_default();
+        let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
         self.shards.get(index).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

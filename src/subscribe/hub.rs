@@ -97,7 +97,7 @@ impl Hub {
     }
 
     fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Stream>>> {
-        let index = usize::try_from(number % 16).unwrap_or_default();
+        let index = usize::try_from(number).unwrap_or_default() % SHARDS;
         self.shards.get(index).map(lock)
     }
 }
