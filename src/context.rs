@@ -196,7 +196,7 @@ impl RequestContext {
     async fn log_params(&self, params: LogParams<'_, impl Serialize>) -> Result<(), McpError> {
         if self.0.wants_log(params.level) {
             let frame = Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
-            self.0.send(frame).await;
+            self.0.send(&frame).await;
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl RequestContext {
             return Err(McpError::internal(format!("the params of {method} are not an object")));
         }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
-        self.0.send(frame).await;
+        self.0.send(&frame).await;
         Ok(())
     }
 

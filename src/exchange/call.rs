@@ -129,10 +129,15 @@ impl Call {
     }
 
     /// Queues a message for the client. Waits while the queue is full. Dropped where the client takes only JSON, and
-    /// once the answer is made.
-    pub(crate) async fn send(&self, frame: Frame) {
-        if self.form != Form::JsonOnly {
-            self.queue.send(frame.event(), || !self.is_answered()).await;
+    /// once the answer is made. Whether it was queued.
+    pub(crate) async fn send(&self, frame: &Frame) -> bool {
+        self.form != Form::JsonOnly && self.queue.send(frame.event(), || !self.is_answered()).await
+    }
+
+    /// Queues a message past the bound, as [`Queue::push`] does.
+    pub(crate) fn push(&self, frame: &Frame) {
+        if self.form != Form::JsonOnly && !self.is_answered() {
+            self.queue.push(frame.event());
         }
     }
 
