@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::CancelCause;
 use crate::changes::Changes;
 use crate::exchange::call::Call;
+use crate::exchange::{Ask, Input};
 use crate::mcp_error::McpError;
 use crate::principal::Principal;
 use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
+use crate::question::Question;
 use crate::session::Session;
 
 /// What surrounds a request or notification: who asks, and the ways back to them.
@@ -24,50 +26,55 @@ use crate::session::Session;
 /// Cheap to clone and `'static`: hand it to tasks as you like. It keeps the request's bytes alive. Once the request is
 /// answered, what is sent through it is dropped; so is what a client could not take that accepts only JSON.
 #[derive(Clone)]
-pub struct RequestContext(Arc<Call>);
+pub struct RequestContext {
+    call: Arc<Call>,
+    /// What was sent for this round, where it is not what stands in the message.
+    input: Option<Arc<Input>>,
+}
 
 impl RequestContext {
     pub(crate) fn new(call: Arc<Call>) -> Self {
-        Self(call)
+        Self { call, input: None }
+    }
+
+    pub(crate) fn with_input(call: Arc<Call>, input: Input) -> Self {
+        Self { call, input: Some(Arc::new(input)) }
     }
 
     /// Returns the revision that the request is answered in.
     ///
     /// A handler rarely needs it: it writes results in the newest shape, whoever asks.
     pub fn revision(&self) -> Revision {
-        self.0.revision
+        self.call.revision
     }
 
     /// Returns the era of that revision.
     pub fn era(&self) -> Era {
-        self.0.revision.era()
+        self.call.revision.era()
     }
 
     /// Returns the client's name and version, where it gave them. A legacy request without a session has none.
     pub fn client_info(&self) -> Option<ClientInfo> {
-        let info = match &self.0.session {
+        let info = match &self.call.session {
             Some(session) => session.client().info.as_deref(),
-            None => self.0.message.client_info(),
+            None => self.call.message.client_info(),
         };
         serde_json::from_slice(info?).ok()
     }
 
     /// Returns what the client declared that it can do. A legacy request without a session declares nothing.
     pub fn client_capabilities(&self) -> ClientCapabilities<'_> {
-        ClientCapabilities(match &self.0.session {
-            Some(session) => Some(&session.client().capabilities),
-            None => self.0.message.client_capabilities(),
-        })
+        ClientCapabilities(self.call.client_capabilities())
     }
 
     /// Returns the client's session, where it has one: up to 2025-11-25.
     pub fn session(&self) -> Option<Session> {
-        self.0.session.clone().map(Session::new)
+        self.call.session.clone().map(Session::new)
     }
 
     /// Returns the head of the HTTP request, where it came by HTTP.
     pub fn http(&self) -> Option<&http::request::Parts> {
-        Some(&self.0.http)
+        Some(&self.call.http)
     }
 
     /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
@@ -82,23 +89,23 @@ impl RequestContext {
     /// }
     /// ```
     pub fn extensions(&self) -> &http::Extensions {
-        &self.0.http.extensions
+        &self.call.http.extensions
     }
 
     /// Returns on whose behalf the request comes, as
     /// [`principal`](crate::StreamableHttpBuilder::principal) read it.
     pub fn principal(&self) -> Option<&Principal> {
-        self.0.principal.as_ref()
+        self.call.principal.as_ref()
     }
 
     /// Returns when the handler's time is up, where [`Limits::handler_time`](crate::Limits::handler_time) sets one.
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.deadline.map(tokio::time::Instant::into_std)
+        self.call.deadline.map(tokio::time::Instant::into_std)
     }
 
     /// Returns the handle to publish list and resource changes with.
     pub fn changes(&self) -> &Changes {
-        &self.0.server.changes
+        &self.call.server.changes
     }
 
     /// Waits until the request is cancelled, and returns why. Pending for ever if it never is.
@@ -122,17 +129,17 @@ impl RequestContext {
     ///
     /// Cancel safe.
     pub async fn cancelled(&self) -> CancelCause {
-        self.0.cancellation.cancelled().await
+        self.call.cancellation.cancelled().await
     }
 
     /// Returns why the request was cancelled, if it was.
     pub fn cancel_cause(&self) -> Option<CancelCause> {
-        self.0.cancellation.cause()
+        self.call.cancellation.cause()
     }
 
     /// Returns why the client cancelled the request, in its words, where it did and said so.
     pub fn cancel_reason(&self) -> Option<&str> {
-        self.0.cancel_reason()
+        self.call.cancel_reason()
     }
 
     /// Reports progress. Does nothing where the client did not ask for it, or has already heard of as much.
@@ -154,10 +161,10 @@ impl RequestContext {
     ///
     /// If dropped while waiting, the report is not sent.
     pub async fn progress(&self, progress: Progress) {
-        let Some(token) = self.0.message.progress_token() else {
+        let Some(token) = self.call.message.progress_token() else {
             return;
         };
-        if !self.0.rises(progress.progress) {
+        if !self.call.rises(progress.progress) {
             return;
         }
         let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
@@ -165,7 +172,7 @@ impl RequestContext {
         };
         let params = ProgressParams { progress_token: token, progress: &progress };
         if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
-            self.0.report(progress.progress, frame).await;
+            self.call.report(progress.progress, frame).await;
         }
     }
 
@@ -194,9 +201,9 @@ impl RequestContext {
     }
 
     async fn log_params(&self, params: LogParams<'_, impl Serialize>) -> Result<(), McpError> {
-        if self.0.wants_log(params.level) {
+        if self.call.wants_log(params.level) {
             let frame = Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
-            self.0.send(&frame).await;
+            self.call.send(&frame).await;
         }
         Ok(())
     }
@@ -218,21 +225,41 @@ impl RequestContext {
             return Err(McpError::internal(format!("the params of {method} are not an object")));
         }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
-        self.0.send(&frame).await;
+        self.call.send(&frame).await;
         Ok(())
     }
 
-    /// Returns the JSON text of `params.inputResponses` (2026-07-28): the client's answers, when a handler answered the
-    /// same request before with a result whose `resultType` is `input_required`. Only `tools/call`, `prompts/get` and
-    /// `resources/read` may; elsewhere it is a [`Misuse`](crate::Misuse).
-    pub fn input_responses(&self) -> Option<&[u8]> {
-        self.0.message.input_responses()
+    /// Asks the client's user, model or host, and waits for the answer.
+    ///
+    /// ASKDOC
+    pub fn ask(&self, name: &str, question: Question) -> Ask {
+        Ask::new(&self.call, name, question)
     }
 
-    /// Returns the JSON text of `params.requestState` (2026-07-28): what that result gave the client to keep. It
-    /// went through the client's hands: trust nothing of it that you did not seal.
+    /// Returns the JSON text of the answers, by key, that the client gave to what the handler asked for by hand: with a
+    /// result whose `resultType` is `input_required`. `None` in the first round. What stands in it the client wrote: it
+    /// may hold other keys, and other shapes.
+    ///
+    /// On 2026-07-28 they are `params.inputResponses`. A client up to 2025-11-25 is asked by requests, and the handler
+    /// called again with their results. Only `tools/call`, `prompts/get` and `resources/read` may be answered so;
+    /// elsewhere it is a [`Misuse`](crate::Misuse). [`ask`](Self::ask) does all this for you.
+    pub fn input_responses(&self) -> Option<&[u8]> {
+        match &self.input {
+            Some(input) => input.responses.as_deref(),
+            None => self.call.message.input_responses(),
+        }
+    }
+
+    /// Returns the `requestState` of that result: a JSON string, as the handler wrote it.
+    ///
+    /// On 2026-07-28 it went through the client's hands, sealed: what comes back is what this handler gave for the same
+    /// principal, method and params. It may come back more than once. Without the feature `state` it is not sealed, and
+    /// nothing of it can be trusted.
     pub fn request_state(&self) -> Option<&[u8]> {
-        self.0.message.request_state()
+        match &self.input {
+            Some(input) => input.state.as_deref(),
+            None => self.call.message.request_state(),
+        }
     }
 }
 
@@ -253,8 +280,8 @@ fn own_way(method: &str) -> Option<&'static str> {
 impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestContext")
-            .field("revision", &self.0.revision)
-            .field("principal", &self.0.principal)
+            .field("revision", &self.call.revision)
+            .field("principal", &self.call.principal)
             .field("cancel_cause", &self.cancel_cause())
             .finish_non_exhaustive()
     }

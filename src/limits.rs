@@ -27,6 +27,8 @@ pub struct Limits {
     pub(crate) sessions: usize,
     pub(crate) listing_pages: usize,
     pub(crate) listing_tools: usize,
+    pub(crate) rounds: u32,
+    pub(crate) ask_time: Duration,
     pub(crate) handler_time: Option<Duration>,
     pub(crate) commit_after: Duration,
     pub(crate) keep_alive: Duration,
@@ -46,6 +48,8 @@ impl Default for Limits {
             sessions: 10_000,
             listing_pages: 100,
             listing_tools: 10_000,
+            rounds: 8,
+            ask_time: Duration::from_secs(5 * 60),
             handler_time: None,
             commit_after: Duration::from_secs(15),
             keep_alive: Duration::from_secs(15),
@@ -155,6 +159,25 @@ impl Limits {
     #[must_use]
     pub const fn listing_tools(mut self, tools: usize) -> Self {
         self.listing_tools = tools;
+        self
+    }
+
+    /// Rounds of input that one request may take. Default 8. Past it the client sees `-32603`, and the
+    /// [`Observer`](crate::Observer) hears of it.
+    ///
+    /// Counted on 2026-07-28, whose rounds are requests of their own, and wherever a handler makes its rounds by hand.
+    #[must_use]
+    pub const fn rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// How long the client of a session has to answer a question (up to 2025-11-25) that sets no
+    /// [time of its own](crate::Question::timeout). Default 5 minutes. Past it the question fails with
+    /// [`AskError::TimedOut`](crate::AskError::TimedOut).
+    #[must_use]
+    pub const fn ask_time(mut self, time: Duration) -> Self {
+        self.ask_time = time;
         self
     }
 

@@ -53,6 +53,12 @@ impl Server {
         }
     }
 
+    /// Whether anything can be carried from one round of input to the next.
+    #[allow(clippy::unused_self)] // a question to this server all the same
+    pub(crate) const fn can_carry(&self) -> bool {
+        cfg!(feature = "state")
+    }
+
     /// The result of `initialize` but for the version.
     pub(crate) fn legacy_face(&self, delivery: Delivery) -> &Value {
         match delivery {

@@ -3,6 +3,7 @@
 use http::StatusCode;
 
 use super::call::Call;
+use super::input_required::{self, Fault, INPUT_REQUIRED};
 use super::{Failure, Outcome};
 use crate::mcp_error::McpError;
 use crate::observer::{ExchangeEnd, Misuse};
@@ -25,15 +26,14 @@ pub(crate) struct Finished {
 /// Makes the answer of a call, and tells the observer what its client is not told.
 pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
     match outcome {
-        Outcome::Answered(Ok(reply)) => match check(call, &reply) {
-            Ok(()) => result(call, reply),
-            Err(misuse) => {
-                call.server.observer.misuse(&misuse);
-                internal(call)
-            }
-        },
+        Outcome::Answered(Ok(reply)) if reply.result_type().as_deref() == Some(INPUT_REQUIRED) => {
+            input_required(call, input_required::seal(call, reply))
+        }
+        Outcome::Answered(Ok(reply)) => result(call, reply, ExchangeEnd::Result),
+        Outcome::Asked(round) => input_required(call, input_required::of_round(call, round)),
         Outcome::Answered(Err(Failure::Error(error))) => handler_error(call, &error),
         Outcome::Answered(Err(Failure::Refused(refusal))) => refused(call, refusal),
+        Outcome::Answered(Err(Failure::Misused(misuse))) => misused(call, &misuse),
         Outcome::Answered(Err(Failure::Panicked(message))) => {
             call.server.observer.panicked(&call.observed(), &message);
             internal(call)
@@ -42,21 +42,25 @@ pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
     }
 }
 
-/// Only some methods of 2026-07-28 may answer that they need input first.
-fn check(call: &Call, reply: &Reply) -> Result<(), Misuse> {
-    let allowed = call.era() == Era::Modern
-        && matches!(call.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
-    if reply.result_type().as_deref() == Some("input_required") && !allowed {
-        return Err(Misuse::InputNotAllowed { method: call.message.method().to_owned() });
+/// Only some methods may answer that they need input first, and not every client can be asked for any.
+fn input_required(call: &Call, reply: Result<Reply, Fault>) -> Finished {
+    match reply {
+        Ok(reply) => result(call, reply, ExchangeEnd::InputRequired),
+        Err(Fault::Misuse(misuse)) => misused(call, &misuse),
+        Err(Fault::Error(error)) => handler_error(call, &error),
     }
-    Ok(())
 }
 
-fn result(call: &Call, mut reply: Reply) -> Finished {
+fn misused(call: &Call, misuse: &Misuse) -> Finished {
+    call.server.observer.misuse(misuse);
+    internal(call)
+}
+
+fn result(call: &Call, mut reply: Reply, end: ExchangeEnd) -> Finished {
     if call.era() == Era::Modern {
         reply.stamp(&Stamp { server_info: call.server.stamped_info(), cache: cache_rule(call) });
     }
-    Finished { status: StatusCode::OK, frame: reply.finish(call.id()), end: ExchangeEnd::Result }
+    Finished { status: StatusCode::OK, frame: reply.finish(call.id()), end }
 }
 
 /// The results that say for how long they may be kept (2026-07-28, Caching). Fixed per method, so that all pages of a

@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 
 use super::queue::Queue;
+use super::requests::{self, Requests};
+use super::rounds::{Carried, Round, Rounds};
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
 use crate::observer;
@@ -15,6 +17,7 @@ use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
 use crate::protocol::envelope::Message;
 use crate::protocol::level::LogLevel;
+use crate::protocol::names::method;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
 use crate::server::Server;
@@ -34,6 +37,10 @@ pub(crate) struct Call {
     pub(crate) form: Form,
     pub(crate) queue: Outlet,
     pub(crate) session: Option<Arc<SessionState>>,
+    /// The questions under way, up to 2025-11-25.
+    pub(super) requests: Requests,
+    /// The questions of this round, on 2026-07-28.
+    rounds: OnceLock<Box<Rounds>>,
     /// The bits of the last report of progress that was queued. Written under the lock of the queue.
     progress: AtomicU64,
     answered: AtomicBool,
@@ -107,6 +114,8 @@ impl Call {
             server: Arc::clone(server),
             cancellation: Cancellation::default(),
             reason: OnceLock::new(),
+            requests: Requests::default(),
+            rounds: OnceLock::new(),
             answered: AtomicBool::new(false),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
             message,
@@ -138,6 +147,43 @@ impl Call {
     pub(crate) fn push(&self, frame: &Frame) {
         if self.form != Form::JsonOnly && !self.is_answered() {
             self.queue.push(frame.event());
+        }
+    }
+
+    /// Whether the request may be answered with questions, up to 2025-11-25 by a result that stands for them.
+    pub(super) fn takes_input(&self) -> bool {
+        matches!(self.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+    }
+
+    /// The questions of this round. Without a state that was carried, those of a first one.
+    pub(super) fn rounds(&self) -> &Rounds {
+        self.rounds.get_or_init(|| Box::new(Rounds::resume(Carried::default(), self.message.input_responses())))
+    }
+
+    /// Goes on from what was carried. Before the handler runs.
+    #[cfg(feature = "state")]
+    pub(super) fn resume(&self, carried: Carried) {
+        let _ = self.rounds.set(Box::new(Rounds::resume(carried, self.message.input_responses())));
+    }
+
+    /// The round that is over, where the handler waits for its client.
+    pub(super) fn end_round(&self) -> Option<Round> {
+        self.rounds.get()?.end_round()
+    }
+
+    /// The answer is about to be made: questions that are held elsewhere fail.
+    pub(super) fn end_asks(&self) {
+        requests::end(self);
+        if let Some(rounds) = self.rounds.get() {
+            rounds.end();
+        }
+    }
+
+    /// What the client said that it can do, as JSON.
+    pub(crate) fn client_capabilities(&self) -> Option<&[u8]> {
+        match (self.era(), &self.session) {
+            (Era::Legacy, Some(session)) => Some(&session.client().capabilities),
+            _ => self.message.client_capabilities(),
         }
     }
 

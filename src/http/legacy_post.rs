@@ -81,7 +81,7 @@ impl Post<'_> {
                 self.notification(revision, message, cx)?;
                 Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)))
             }
-            // Whoever asks its client a question waits here; nobody does yet.
+            Kind::Response if self.is_awaited(message) => Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED))),
             Kind::Response => Err(Refusal::new(RefusalKind::UnexpectedResponse)),
         }
     }
@@ -184,6 +184,11 @@ impl Post<'_> {
         Ok(())
     }
 
+    /// Hands a response to the question that waits for it, if any does.
+    fn is_awaited(&self, response: Message) -> bool {
+        self.session.as_ref().is_some_and(|session| session.waiters().answer(response))
+    }
+
     /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have crossed.
     fn cancel(&self, message: &Message) {
         #[derive(Deserialize)]
@@ -252,7 +257,10 @@ impl Post<'_> {
         match message.kind {
             Kind::Notification => self.notification(revision, message, cx).map(|()| None),
             // One that nobody waits for is dropped: the batch has no place to say so.
-            Kind::Response => Ok(None),
+            Kind::Response => {
+                self.is_awaited(message);
+                Ok(None)
+            }
             Kind::Request => {
                 let id = message.id();
                 // In a session its requests in flight say so too; without one nothing else does.

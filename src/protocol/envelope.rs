@@ -180,6 +180,16 @@ impl Message {
         self.raw(self.members.params)
     }
 
+    /// The text of the `result` of a response.
+    pub(crate) fn result(&self) -> Option<&[u8]> {
+        self.raw(self.members.result)
+    }
+
+    /// The text of the `error` of a response.
+    pub(crate) fn error(&self) -> Option<&[u8]> {
+        self.raw(self.members.error)
+    }
+
     /// The text of `params.arguments`, of whatever type.
     pub(crate) fn arguments(&self) -> Option<&[u8]> {
         self.raw(self.members.arguments)

@@ -9,6 +9,7 @@ pub(crate) mod classify;
 pub(crate) mod cors;
 pub(crate) mod envelope;
 pub(crate) mod host;
+pub(crate) mod input;
 mod integer;
 pub(crate) mod ladder;
 pub(crate) mod legacy;

@@ -4,6 +4,7 @@ mod application;
 mod in_flight;
 mod registry;
 mod state;
+mod waiters;
 
 use std::any::Any;
 use std::fmt;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::application::Application;
 use super::in_flight::InFlight;
+use super::waiters::Waiters;
 use crate::cancel::CancelCause;
 use crate::principal::Principal;
 use crate::protocol::level::LogLevel;
@@ -30,6 +31,7 @@ pub(crate) struct SessionState {
     client: Client,
     application: Application,
     in_flight: InFlight,
+    waiters: Waiters,
     /// How many answers are being read as event streams.
     answers: AtomicUsize,
     /// The changes that wait for its general stream.
@@ -52,6 +54,7 @@ impl SessionState {
             client,
             application: Application::default(),
             in_flight: InFlight::default(),
+            waiters: Waiters::default(),
             answers: AtomicUsize::new(0),
             mailbox: Arc::new(Mailbox::default()),
             level: AtomicU8::new(LogLevel::Info as u8),
@@ -85,6 +88,11 @@ impl SessionState {
 
     pub(crate) fn in_flight(&self) -> &InFlight {
         &self.in_flight
+    }
+
+    /// The questions that its client has yet to answer.
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.waiters
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
@@ -144,6 +152,7 @@ impl SessionState {
         let closed = self.in_flight.if_none(close);
         if closed {
             self.mailbox.end();
+            self.waiters.end();
         }
         closed
     }
@@ -152,6 +161,7 @@ impl SessionState {
     pub(crate) fn close(&self) -> bool {
         let was_open = !self.closed.swap(true, Ordering::AcqRel);
         self.mailbox.end();
+        self.waiters.end();
         for call in self.in_flight.all() {
             call.cancellation.cancel(CancelCause::SessionEnded);
         }
