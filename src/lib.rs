@@ -130,6 +130,9 @@ mod reply;
 mod request;
 mod server;
 mod session;
+#[cfg(feature = "state")]
+#[allow(dead_code)] // until questions are asked
+mod state;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -162,6 +165,8 @@ pub use reply::Reply;
 pub use request::{Notification, Request};
 pub use server::ServerInfoStamp;
 pub use session::{Session, SessionEnd};
+#[cfg(feature = "state")]
+pub use state::{ReplayGuard, StateId, StateKeys};
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 
 /// The code in the README compiles.

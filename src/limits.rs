@@ -23,6 +23,8 @@ pub struct Limits {
     pub(crate) listeners: usize,
     pub(crate) listeners_by_principal: usize,
     pub(crate) queue_bytes: u32,
+    #[cfg(feature = "state")]
+    pub(crate) state_bytes: usize,
     pub(crate) session_idle: Duration,
     pub(crate) sessions: usize,
     pub(crate) listing_pages: usize,
@@ -44,6 +46,8 @@ impl Default for Limits {
             listeners: 16_384,
             listeners_by_principal: 1024,
             queue_bytes: 1 << 20,
+            #[cfg(feature = "state")]
+            state_bytes: 16 << 10,
             session_idle: Duration::from_secs(30 * 60),
             sessions: 10_000,
             listing_pages: 100,
@@ -141,6 +145,16 @@ impl Limits {
     #[must_use]
     pub const fn queue_bytes(mut self, bytes: u32) -> Self {
         self.queue_bytes = bytes;
+        self
+    }
+
+    /// Bytes of a `requestState` as it stands in a message (2026-07-28). Default 16 KiB. Past it a client sees status 400
+    /// and `-32602`, before any of it is decoded; what would not fit when it is made is not sent, and the client sees
+    /// `-32603`. Three quarters of it, less 53 bytes, are left for what is kept.
+    #[cfg(feature = "state")]
+    #[must_use]
+    pub const fn state_bytes(mut self, bytes: usize) -> Self {
+        self.state_bytes = bytes;
         self
     }
 

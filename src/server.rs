@@ -14,6 +14,8 @@ use crate::handler::{ErasedHandler, McpHandler};
 use crate::limits::Limits;
 use crate::observer::{Deaf, Observer};
 use crate::protocol::revision::{Era, Revision, Revisions};
+#[cfg(feature = "state")]
+use crate::state::{Sealer, StateSettings};
 
 /// Whether results of 2026-07-28 name the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,9 @@ pub(crate) struct Server {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
+    #[cfg(feature = "state")]
+    #[allow(dead_code)] // until questions are asked
+    pub(crate) sealer: Sealer,
     stamp: ServerInfoStamp,
     /// Written once: it goes out with every result.
     info: Bytes,
@@ -90,6 +95,8 @@ pub(crate) struct ServerBuilder {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
     pub(crate) stamp: ServerInfoStamp,
+    #[cfg(feature = "state")]
+    pub(crate) state: StateSettings,
 }
 
 impl ServerBuilder {
@@ -104,6 +111,8 @@ impl ServerBuilder {
             observer: Arc::new(Deaf),
             revisions: Revisions::all(),
             stamp: ServerInfoStamp::default(),
+            #[cfg(feature = "state")]
+            state: StateSettings::default(),
         }
     }
 
@@ -128,6 +137,8 @@ impl ServerBuilder {
             handler: self.handler,
             capabilities: self.capabilities,
             changes: self.changes,
+            #[cfg(feature = "state")]
+            sealer: Sealer::new(self.state, self.limits.state_bytes),
             limits: self.limits,
             lifecycle: Lifecycle::default(),
             observer: self.observer,

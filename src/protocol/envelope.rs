@@ -428,7 +428,7 @@ fn is_legal_id(json: &[u8]) -> bool {
 }
 
 /// The text of a JSON string; `None` for another value, and for a string with half a surrogate pair, which is no text.
-fn text(json: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
     if json.contains(&b'\\') {
         serde_json::from_slice(json).ok().map(Cow::Owned)
     } else {

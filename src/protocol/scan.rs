@@ -12,6 +12,8 @@ use std::ops::Range;
 use self::grammar::{MAX_NESTING, Scanner};
 use super::names::meta;
 
+#[cfg(feature = "state")]
+pub(crate) mod canonical;
 mod grammar;
 #[cfg(test)]
 mod tests;

@@ -115,7 +115,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A key and its colon.
-    fn key(&mut self) -> Result<Text<'a>, Fault> {
+    pub(super) fn key(&mut self) -> Result<Text<'a>, Fault> {
         self.white_space();
         let key = self.string()?;
         self.white_space();
@@ -124,7 +124,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn string(&mut self) -> Result<Text<'a>, Fault> {
+    pub(super) fn string(&mut self) -> Result<Text<'a>, Fault> {
         self.eat(b'"')?;
         let start = self.at;
         let mut escaped = false;
@@ -140,7 +140,7 @@ impl<'a> Scanner<'a> {
                 Some(_) | None => return Err(Fault::Syntax),
             }
         }
-        let text = self.text.get(start..self.at).unwrap_or_default();
+        let text = self.text_from(start);
         self.at += 1;
         Ok(Text { text, escaped })
     }
@@ -268,12 +268,18 @@ impl<'a> Scanner<'a> {
     fn span_from(&self, start: usize) -> Span {
         Span::new(start - self.base, self.at - self.base)
     }
+
+    /// What stands between a position and this one.
+    pub(super) fn text_from(&self, start: usize) -> &'a [u8] {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
 }
 
 /// What stands between the quotes of a string.
-struct Text<'a> {
-    text: &'a [u8],
-    escaped: bool,
+pub(super) struct Text<'a> {
+    pub(super) text: &'a [u8],
+    /// Whether any character of it is written as an escape.
+    pub(super) escaped: bool,
 }
 
 /// Marks the bytes that end a run of plain characters: the quote, the backslash and everything below a space.
