@@ -38,11 +38,11 @@ struct InRound {
 
 impl Ask {
     pub(crate) fn new(call: &Arc<Call>, name: &str, question: Question) -> Self {
-        let asked = check(call, &question).map(|()| match call.era() {
-            Era::Legacy => State::Request(Box::pin(requests::ask(Arc::clone(call), question))),
+        let asked = check(call, &question).and_then(|()| match call.era() {
+            Era::Legacy => Ok(State::Request(Box::pin(requests::ask(Arc::clone(call), question)))),
             Era::Modern => {
-                let place = call.rounds().place(name, &question);
-                State::Round(InRound { call: Arc::clone(call), question, place })
+                let place = call.rounds().ok_or(AskError::Unreachable)?.place(name, &question);
+                Ok(State::Round(InRound { call: Arc::clone(call), question, place }))
             }
         });
         Self(asked.unwrap_or_else(State::Failed))
@@ -85,7 +85,10 @@ impl Future for Ask {
 impl InRound {
     fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<InputResponse, AskError>> {
         let Self { call, question, place } = self;
-        let polled = call.rounds().poll(place, question, cx);
+        let Some(rounds) = call.rounds() else {
+            return Poll::Ready(Err(AskError::Unreachable));
+        };
+        let polled = rounds.poll(place, question, cx);
         if polled.is_pending() {
             // The round ends when whoever drives the handler looks. A task that the handler spawned has to call them.
             call.cancellation.wake_driver();
@@ -96,7 +99,9 @@ impl InRound {
 
 impl Drop for InRound {
     fn drop(&mut self) {
-        self.call.rounds().withdraw(&self.place);
+        if let Some(rounds) = self.call.rounds() {
+            rounds.withdraw(&self.place);
+        }
     }
 }
 

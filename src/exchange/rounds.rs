@@ -29,6 +29,11 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
+    /// What the first round leaves where nothing was asked.
+    pub(super) fn first() -> Self {
+        Self { round: 1, ..Self::default() }
+    }
+
     pub(super) fn holds_anything(&self) -> bool {
         self.own.is_some() || !self.asked.is_empty()
     }
@@ -173,10 +178,10 @@ impl Rounds {
         Some(Round { questions, carried: Carried { round: state.round + 1, asked, own: None } })
     }
 
-    /// What a round by hand carries on, beside its own state.
-    pub(super) fn carry(&self, own: Option<String>) -> Carried {
+    /// What a round by hand carries on, beside the handler's own state.
+    pub(super) fn carry(&self) -> Carried {
         let state = self.state();
-        Carried { round: state.round + 1, asked: state.asked.clone(), own }
+        Carried { round: state.round + 1, asked: state.asked.clone(), own: None }
     }
 
     /// The run is over: questions that are held elsewhere fail.
