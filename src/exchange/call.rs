@@ -9,7 +9,9 @@ use tokio::time::Instant;
 
 use super::queue::Queue;
 use super::requests::{self, Requests};
-use super::rounds::{Carried, Round, Rounds};
+#[cfg(feature = "state")]
+use super::rounds::Carried;
+use super::rounds::{Round, Rounds};
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
 use crate::observer;
@@ -163,7 +165,7 @@ impl Call {
     /// The questions of this round. Without a state that was carried, those of a first one. `None` where the answer was
     /// made before anybody asked.
     pub(super) fn rounds(&self) -> Option<&Rounds> {
-        let first = || Some(Box::new(Rounds::resume(Carried::default(), self.message.input_responses())));
+        let first = || Some(Box::new(Rounds::first(self.message.input_responses())));
         self.rounds.get_or_init(first).as_deref()
     }
 
