@@ -229,9 +229,81 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Asks the client's user, model or host, and waits for the answer.
+    /// Asks the client's user, model or host, and waits for the answer: straight-line code that every revision's clients
+    /// can follow.
     ///
-    /// ASKDOC
+    /// ```
+    /// use mcp_transport::{McpError, Question, Reply, RequestContext};
+    /// use serde::Deserialize;
+    /// use serde_json::json;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Confirmed {
+    ///     confirmed: bool,
+    /// }
+    ///
+    /// async fn delete(path: &str, cx: &RequestContext) -> Result<Reply, McpError> {
+    ///     let question = Question::form(format!("Delete {path}?"), json!({
+    ///         "type": "object",
+    ///         "properties": { "confirmed": { "type": "boolean" } },
+    ///         "required": ["confirmed"],
+    ///     }))?;
+    ///     let text = match cx.ask("confirm", question).await?.accepted()? {
+    ///         Some(Confirmed { confirmed: true }) => format!("{path} is deleted"),
+    ///         // They said no, or closed the form. That is an answer, and no error.
+    ///         _ => "nothing was deleted".to_owned(),
+    ///     };
+    ///     Reply::of(json!({ "content": [{ "type": "text", "text": text }] }))
+    /// }
+    /// ```
+    ///
+    /// `name` says which question it is: on 2026-07-28 it is the key in `inputRequests`. Give questions that are asked at
+    /// once distinct names. Where a name comes twice, the second goes out as `name#2`.
+    ///
+    /// # How it travels
+    ///
+    /// **Up to 2025-11-25** the question is a request of the server's own, on the stream of the answer that is being made,
+    /// or where there is none on the session's GET stream. The handler waits, for [`Limits::ask_time`] or the question's
+    /// [own time](Question::timeout). Dropping the [`Ask`] takes the question back with `notifications/cancelled`.
+    ///
+    /// **On 2026-07-28** a server sends no requests. As soon as the handler waits and a question is open, the handler's
+    /// future is dropped and the client reads `input_required` with all open questions. It sends its request again with
+    /// the answers, **and the handler runs again from its beginning**; each question that is answered already returns at
+    /// once. What is known so far travels with the client, sealed in the `requestState`, so any node with the same
+    /// [`StateKeys`](crate::StateKeys) can take the next round. That needs the feature `state`, which is on by default.
+    ///
+    /// # What runs again
+    ///
+    /// On 2026-07-28 everything before a question runs once more for every round after it: code, progress, logs. So ask
+    /// first and act last: **put side effects after the last question**. That is not at most once yet, for a client may
+    /// send its last round twice: see [`ReplayGuard`](crate::ReplayGuard).
+    ///
+    /// - A question is recognised by its name and its text. One whose text changes with every run (a time, a random
+    ///   number) is asked anew until [`Limits::rounds`] is reached.
+    /// - In a **loop** a question may be asked until its answer is good: each turn is a question of its own.
+    /// - **`join!`**: questions asked together go out in one round, if no branch has to wait for anything else before its
+    ///   question. An open question ends the round whatever else the handler is doing: other work joined beside it is
+    ///   dropped, and runs again.
+    /// - **`select!`**: all its questions go out; up to 2025-11-25 the ones that lose are taken back.
+    /// - **Timers** around a question never fire on 2026-07-28, where nothing waits meanwhile. Give the question its
+    ///   [own time](Question::timeout).
+    /// - A **task** that the handler spawned may ask, while the handler waits for it; but it outlives the round, in which
+    ///   its question then fails as unreachable. Use a `JoinSet`, which is dropped with the handler's future. Once the
+    ///   request is answered, no question can be asked.
+    ///
+    /// # Errors
+    ///
+    /// The [`Ask`] returns an [`AskError`](crate::AskError). As an [`McpError`], by `?`, it is `-32021` where the client
+    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error. On 2026-07-28 only
+    /// `tools/call`, `prompts/get` and `resources/read` may ask, and nothing but forms, URLs, sampling and roots; all
+    /// else is unsupported. There an answer of a wrong shape is asked for again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the [`Ask`] takes the question back.
+    ///
+    /// [`Limits::ask_time`]: crate::Limits::ask_time
+    /// [`Limits::rounds`]: crate::Limits::rounds
     pub fn ask(&self, name: &str, question: Question) -> Ask {
         Ask::new(&self.call, name, question)
     }

@@ -131,7 +131,6 @@ mod request;
 mod server;
 mod session;
 #[cfg(feature = "state")]
-#[allow(dead_code)] // until questions are asked
 mod state;
 mod subscribe;
 #[cfg(feature = "testing")]

@@ -59,7 +59,6 @@ pub(crate) struct Server {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
     #[cfg(feature = "state")]
-    #[allow(dead_code)] // until questions are asked
     pub(crate) sealer: Sealer,
     pub(crate) shape: ResultShape,
     stamp: ServerInfoStamp,

@@ -31,7 +31,7 @@ pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
             input_required(call, input_required::seal(call, reply))
         }
         Outcome::Answered(Ok(reply)) => result(call, reply, ExchangeEnd::Result),
-        Outcome::Asked(round) => input_required(call, input_required::of_round(call, round)),
+        Outcome::Asked(round) => input_required(call, input_required::of_round(call, &round)),
         Outcome::Answered(Err(Failure::Error(error))) => handler_error(call, &error),
         Outcome::Answered(Err(Failure::Refused(refusal))) => refused(call, refusal),
         Outcome::Answered(Err(Failure::Misused(misuse))) => misused(call, &misuse),

@@ -40,9 +40,9 @@ pub(crate) struct Input {
 #[cfg(feature = "state")]
 impl Input {
     /// What the client sent, with the state that was carried in the place of the one it kept.
-    pub(super) fn carried(call: &Call, own: Option<String>) -> Result<Self, Failure> {
+    pub(super) fn carried(call: &Call, own: Option<&String>) -> Result<Self, Failure> {
         let responses = call.message.input_responses().map(Bytes::copy_from_slice);
-        Ok(Self { responses, state: own.as_ref().map(json).transpose()? })
+        Ok(Self { responses, state: own.map(json).transpose()? })
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn seal(call: &Call, reply: Reply) -> Result<Reply, Fault> {
 }
 
 /// The result that asks the questions of a round.
-pub(super) fn of_round(call: &Call, round: Round) -> Result<Reply, Fault> {
+pub(super) fn of_round(call: &Call, round: &Round) -> Result<Reply, Fault> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Result<'a> {

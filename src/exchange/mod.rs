@@ -100,7 +100,7 @@ fn resumed(call: &Arc<Call>) -> Option<Answering> {
         let mut carried = carried::open(&call).await.map_err(Failure::Refused)?;
         let own = carried.own.take();
         call.resume(carried);
-        let cx = RequestContext::with_input(Arc::clone(&call), Input::carried(&call, own)?);
+        let cx = RequestContext::with_input(Arc::clone(&call), Input::carried(&call, own.as_ref())?);
         Arc::clone(&call.server.handler).request(Request::new(Arc::clone(&call)), cx).await
     }))
 }

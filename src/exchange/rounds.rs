@@ -220,8 +220,8 @@ impl State {
         if asked.answer.is_some() {
             return (asked, is_new);
         }
-        let fits = |result: &Box<RawValue>| question.kind().is_answered_by(result.get());
-        if let Some(result) = self.responses.remove(&asked.key).filter(fits) {
+        let response = self.responses.remove(&asked.key);
+        if let Some(result) = response.filter(|result| question.kind().is_answered_by(result.get())) {
             asked.answer = Some(Answered { at: now(), result });
             self.asked.retain(|kept| kept.key != asked.key);
             self.asked.push(asked.clone());

@@ -19,11 +19,7 @@ pub(super) fn edit(
 ) {
     match (method, revision) {
         (method::ELICITATION_CREATE, Revision::V2025_11_25) => identify(json, params, new_id, edits),
-        (method::ELICITATION_CREATE, revision) if revision.era() == Era::Modern => {
-            if Elicitation::read(json, params.clone()).is_url {
-                edits.remove(json, params, |name| name == b"elicitationId");
-            }
-        }
+        (method::ELICITATION_CREATE, revision) if revision.era() == Era::Modern => anonymise(json, params, edits),
         (method::SAMPLING_CREATE_MESSAGE, revision) if revision < Revision::V2025_11_25 => {
             entries(json, params, |entry| {
                 if entry.name == b"messages" {
@@ -66,6 +62,13 @@ fn identify(json: &[u8], params: Range<usize>, new_id: impl FnOnce() -> String, 
         let id = serde_json::Value::from(new_id()).to_string();
         let after = elicitation.mode.end;
         edits.replace(after..after, [b",\"elicitationId\":", id.as_bytes()].concat());
+    }
+}
+
+/// From 2026-07-28 on it has none.
+fn anonymise(json: &[u8], params: Range<usize>, edits: &mut Edits) {
+    if Elicitation::read(json, params.clone()).is_url {
+        edits.remove(json, params, |name| name == b"elicitationId");
     }
 }
 
