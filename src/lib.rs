@@ -162,7 +162,7 @@ pub use protocol::revision::{Era, Revision, Revisions};
 pub use question::{AskError, InputResponse, Question};
 pub use reply::Reply;
 pub use request::{Notification, Request};
-pub use server::ServerInfoStamp;
+pub use server::{ResultShape, ServerInfoStamp};
 pub use session::{Session, SessionEnd};
 #[cfg(feature = "state")]
 pub use state::{ReplayGuard, StateId, StateKeys};

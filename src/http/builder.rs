@@ -19,7 +19,7 @@ use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
 use crate::protocol::origin::Loopback;
 use crate::protocol::revision::Revisions;
-use crate::server::{ServerBuilder, ServerInfoStamp};
+use crate::server::{ResultShape, ServerBuilder, ServerInfoStamp};
 use crate::session::Registry;
 #[cfg(feature = "state")]
 use crate::state::{ReplayGuard, StateKeys};
@@ -99,6 +99,12 @@ impl StreamableHttpBuilder {
     /// [`McpHandler::server_info`].
     pub fn server_info_stamp(mut self, stamp: ServerInfoStamp) -> Self {
         self.server.stamp = stamp;
+        self
+    }
+
+    /// Whether results get the shape of the client's revision. Default: they do.
+    pub fn result_shape(mut self, shape: ResultShape) -> Self {
+        self.server.shape = shape;
         self
     }
 
