@@ -67,10 +67,11 @@ impl RequestContext {
 
     /// Returns the head of the HTTP request, where it came by HTTP.
     pub fn http(&self) -> Option<&http::request::Parts> {
-        Some(&self.0.http)
+        self.0.via.http()
     }
 
-    /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
+    /// Returns what was left for the handler: by the layers in front of the transport in the HTTP request's extensions,
+    /// by the application in those of the byte stream.
     ///
     /// ```
     /// # use mcp_transport::{McpError, RequestContext};
@@ -82,7 +83,7 @@ impl RequestContext {
     /// }
     /// ```
     pub fn extensions(&self) -> &http::Extensions {
-        &self.0.http.extensions
+        self.0.via.extensions()
     }
 
     /// Returns on whose behalf the request comes, as

@@ -24,7 +24,7 @@ use crate::session::SessionState;
 pub(crate) struct Call {
     pub(crate) message: Message,
     pub(crate) revision: Revision,
-    pub(crate) http: http::request::Parts,
+    pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
     pub(crate) server: Arc<Server>,
     pub(crate) cancellation: Cancellation,
@@ -57,11 +57,38 @@ impl Deref for Outlet {
     }
 }
 
+/// The way a message came.
+#[derive(Clone, Debug)]
+pub(crate) enum Via {
+    /// By HTTP, under this head.
+    Http(http::request::Parts),
+    /// On a byte stream, of which the application said this.
+    Stream(Arc<http::Extensions>),
+}
+
+impl Via {
+    /// The head of the HTTP request, where there was one.
+    pub(crate) fn http(&self) -> Option<&http::request::Parts> {
+        match self {
+            Self::Http(head) => Some(head),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// What was left for the handler.
+    pub(crate) fn extensions(&self) -> &http::Extensions {
+        match self {
+            Self::Http(head) => &head.extensions,
+            Self::Stream(extensions) => extensions,
+        }
+    }
+}
+
 /// Who sent a message, and how they take the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) revision: Revision,
-    pub(crate) http: http::request::Parts,
+    pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
     pub(crate) session: Option<Arc<SessionState>>,
     pub(crate) form: Form,
@@ -101,7 +128,7 @@ impl Call {
     }
 
     fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
-        let Caller { revision, http, principal, session, form } = caller;
+        let Caller { revision, via, principal, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(from_now),
             server: Arc::clone(server),
@@ -111,7 +138,7 @@ impl Call {
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
             message,
             revision,
-            http,
+            via,
             principal,
             session,
             form,

@@ -12,7 +12,7 @@ use super::post::{Exchange, Posted};
 use super::respond;
 use super::service::{Sessions, Shared};
 use crate::exchange::answer::refusal_frame;
-use crate::exchange::call::{Call, Caller, Form};
+use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
 use crate::exchange::queue::{Queue, Reply};
 use crate::exchange::subject::{Batch, Subject};
@@ -99,7 +99,7 @@ impl Post<'_> {
     fn caller(&self, revision: Revision) -> Caller {
         Caller {
             revision,
-            http: self.parts.clone(),
+            via: Via::Http(self.parts.clone()),
             principal: self.principal.clone(),
             session: self.session.clone(),
             form: self.form(),
@@ -109,7 +109,7 @@ impl Post<'_> {
     /// The sender of the only message.
     fn into_caller(self, revision: Revision) -> Caller {
         let form = self.form();
-        Caller { revision, http: self.parts, principal: self.principal, session: self.session, form }
+        Caller { revision, via: Via::Http(self.parts), principal: self.principal, session: self.session, form }
     }
 
     fn form(&self) -> Form {
