@@ -71,7 +71,7 @@ impl RequestContext {
     }
 
     /// Returns what was left for the handler: by the layers in front of the transport in the HTTP request's extensions,
-    /// by the application in those of the byte stream.
+    /// by the application in those of the [byte stream](crate::StdioBuilder::extensions).
     ///
     /// ```
     /// # use mcp_transport::{McpError, RequestContext};

@@ -5,8 +5,10 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::outbox::Outbox;
 use super::queue::Queue;
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
@@ -39,11 +41,27 @@ pub(crate) struct Call {
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, or the one it shares with its batch.
+/// The way back: a queue of the call's own, the one it shares with its batch, or a byte stream.
 #[derive(Debug)]
 pub(crate) enum Outlet {
     Own(Queue),
     Shared(Arc<Queue>),
+    Stream {
+        outbox: Arc<Outbox>,
+        /// Where an exchange over HTTP would look.
+        unused: Queue,
+    },
+}
+
+impl Outlet {
+    /// Queues a message, waiting for room, if it is still wanted by then.
+    async fn send(&self, frame: Frame, is_wanted: impl FnOnce() -> bool) {
+        match self {
+            Self::Own(queue) => queue.send(frame.event(), is_wanted).await,
+            Self::Shared(queue) => queue.send(frame.event(), is_wanted).await,
+            Self::Stream { outbox, .. } => outbox.send(frame.line(), is_wanted).await,
+        }
+    }
 }
 
 impl Deref for Outlet {
@@ -53,6 +71,7 @@ impl Deref for Outlet {
         match self {
             Self::Own(queue) => queue,
             Self::Shared(queue) => queue,
+            Self::Stream { unused, .. } => unused,
         }
     }
 }
@@ -127,6 +146,12 @@ impl Call {
         Self::with(server, message, caller, Outlet::Shared(Arc::clone(queue)))
     }
 
+    /// A call on a byte stream.
+    pub(crate) fn on_stream(server: &Arc<Server>, message: Message, caller: Caller, outbox: &Arc<Outbox>) -> Self {
+        let outlet = Outlet::Stream { outbox: Arc::clone(outbox), unused: Queue::new(0) };
+        Self::with(server, message, caller, outlet)
+    }
+
     fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
         let Caller { revision, via, principal, session, form } = caller;
         Self {
@@ -159,13 +184,18 @@ impl Call {
     /// once the answer is made.
     pub(crate) async fn send(&self, frame: Frame) {
         if self.form != Form::JsonOnly {
-            self.queue.send(frame.event(), || !self.is_answered()).await;
+            self.queue.send(frame, || !self.is_answered()).await;
         }
     }
 
-    /// Cancels in the client's name.
-    pub(crate) fn cancel_requested(&self, reason: Option<String>) {
-        if let Some(reason) = reason {
+    /// Cancels in the client's name, which has said so by `notifications/cancelled`.
+    pub(crate) fn cancel_requested(&self, notification: &Message) {
+        #[derive(Deserialize)]
+        struct Params {
+            reason: Option<String>,
+        }
+        let params = notification.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
+        if let Some(reason) = params.and_then(|params| params.reason) {
             // The first one stays.
             let _ = self.reason.set(reason.into());
         }
@@ -186,7 +216,7 @@ impl Call {
                 }
                 rises
             };
-            self.queue.send(frame.event(), note).await;
+            self.queue.send(frame, note).await;
         }
     }
 
