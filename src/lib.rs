@@ -129,6 +129,7 @@ mod reply;
 mod request;
 mod server;
 mod session;
+mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -158,6 +159,7 @@ pub use reply::Reply;
 pub use request::{Notification, Request};
 pub use server::ServerInfoStamp;
 pub use session::{Session, SessionEnd};
+pub use store::EventStore;
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 
 /// The code in the README compiles.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -39,11 +40,20 @@ pub(crate) struct Call {
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, or the one it shares with its batch.
+/// The way back: a queue of the call's own, or one it shares: with its batch, and with whoever resumes its stream.
 #[derive(Debug)]
 pub(crate) enum Outlet {
     Own(Queue),
     Shared(Arc<Queue>),
+}
+
+impl Outlet {
+    pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(queue) => Some(queue),
+        }
+    }
 }
 
 impl Deref for Outlet {
@@ -92,7 +102,10 @@ impl Form {
 impl Call {
     /// A call with a queue of its own.
     pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
-        Self::with(server, message, caller, Outlet::Own(Queue::new(server.limits.queue_bytes)))
+        let queue = Queue::new(server.limits.queue_bytes);
+        let is_resumable = caller.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let outlet = if is_resumable { Outlet::Shared(Arc::new(queue)) } else { Outlet::Own(queue) };
+        Self::with(server, message, caller, outlet)
     }
 
     /// A call of a batch.
@@ -139,6 +152,14 @@ impl Call {
         if self.form != Form::JsonOnly && !self.is_answered() {
             self.queue.push(frame.event());
         }
+    }
+
+    /// Lets the client's connection go, to be told on the way to come back after `retry`. Whether there is one to let go,
+    /// and a way to come back.
+    pub(crate) fn let_go(&self, retry: Duration) -> bool {
+        let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
+        may_poll && !self.is_answered() && self.queue.let_go(retry)
     }
 
     /// Cancels in the client's name.

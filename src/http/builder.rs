@@ -18,7 +18,8 @@ use crate::protocol::mirror::NameSource;
 use crate::protocol::origin::Loopback;
 use crate::protocol::revision::Revisions;
 use crate::server::{ServerBuilder, ServerInfoStamp};
-use crate::session::Registry;
+use crate::session::{Keeping, Registry};
+use crate::store::{EventStore, Store};
 use crate::subscribe::Hub;
 
 /// Configures a [`StreamableHttpService`].
@@ -50,6 +51,7 @@ pub struct StreamableHttpBuilder {
     policy: Sessions,
     principal: Option<Box<PrincipalOf>>,
     second_get: SecondGet,
+    event_store: EventStore,
 }
 
 impl StreamableHttpBuilder {
@@ -64,6 +66,7 @@ impl StreamableHttpBuilder {
             policy: Sessions::default(),
             principal: None,
             second_get: SecondGet::default(),
+            event_store: EventStore::default(),
         }
     }
 
@@ -183,6 +186,19 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Whether the event streams of sessions can be resumed. Default: they cannot.
+    ///
+    /// ```
+    /// # use mcp_transport::{EventStore, StreamableHttpBuilder};
+    /// # fn f(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
+    /// builder.event_store(EventStore::InMemory)
+    /// # }
+    /// ```
+    pub fn event_store(mut self, store: EventStore) -> Self {
+        self.event_store = store;
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
@@ -216,6 +232,10 @@ impl StreamableHttpBuilder {
         let hub = Arc::new(Hub::default());
         let listener: Weak<dyn Listener> = Arc::<Hub>::downgrade(&hub);
         server.changes.listen(listener);
+        let keeping = match self.event_store {
+            EventStore::None => None,
+            EventStore::InMemory => Some(Keeping { store: Store::new(&server.limits), hub: Arc::clone(&hub) }),
+        };
         StreamableHttpService::from_shared(Shared {
             gate,
             hub,
@@ -224,7 +244,7 @@ impl StreamableHttpBuilder {
             policy: self.policy,
             principal_of: self.principal,
             second_get: self.second_get,
-            sessions: Registry::new(Arc::clone(&server)),
+            sessions: Registry::new(Arc::clone(&server), keeping),
             server,
         })
     }

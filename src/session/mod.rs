@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use in_flight::Lease;
-pub(crate) use registry::Registry;
-pub(crate) use state::{AnswerStream, Client, SessionState};
+pub(crate) use registry::{Keeping, Registry};
+pub(crate) use state::{AnswerStream, Client, Kept, SessionState};
 
 use crate::principal::Principal;
 use crate::protocol::revision::Revision;

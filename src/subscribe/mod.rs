@@ -4,5 +4,5 @@ mod hub;
 mod mailbox;
 mod notice;
 
-pub(crate) use hub::{Hub, Most, Place};
+pub(crate) use hub::{Hub, Most, Place, Standing};
 pub(crate) use mailbox::{Mailbox, Subscribed, Wants};
