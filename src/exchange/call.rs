@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -48,7 +49,8 @@ pub(crate) struct Call {
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, the one it shares with its batch, or a byte stream.
+/// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a byte
+/// stream.
 #[derive(Debug)]
 pub(crate) enum Outlet {
     Own(Queue),
@@ -73,9 +75,16 @@ impl Outlet {
     /// Queues a message past the bound.
     fn push(&self, frame: &Frame) {
         match self {
-            Self::Own(queue) => queue.push(frame.event()),
-            Self::Shared(queue) => queue.push(frame.event()),
+            Self::Own(queue) => queue.push(&frame.event()),
+            Self::Shared(queue) => queue.push(&frame.event()),
             Self::Stream { outbox, .. } => outbox.answer(frame.line(), 0),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::Shared(queue) => Some(queue),
+            Self::Own(_) | Self::Stream { .. } => None,
         }
     }
 }
@@ -155,7 +164,10 @@ impl Form {
 impl Call {
     /// A call with a queue of its own.
     pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
-        Self::with(server, message, caller, Outlet::Own(Queue::new(server.limits.queue_bytes)))
+        let queue = Queue::new(server.limits.queue_bytes);
+        let is_resumable = caller.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let outlet = if is_resumable { Outlet::Shared(Arc::new(queue)) } else { Outlet::Own(queue) };
+        Self::with(server, message, caller, outlet)
     }
 
     /// A call of a batch.
@@ -210,6 +222,14 @@ impl Call {
         if self.form != Form::JsonOnly && !self.is_answered() {
             self.queue.push(frame);
         }
+    }
+
+    /// Lets the client's connection go, to be told on the way to come back after `retry`. Whether there is one to let go,
+    /// and a way to come back.
+    pub(crate) fn let_go(&self, retry: Duration) -> bool {
+        let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
+        may_poll && !self.is_answered() && self.queue.let_go(retry)
     }
 
     /// Whether the request may be answered with questions, up to 2025-11-25 by a result that stands for them.
