@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use super::outbox::Outbox;
 use super::queue::Queue;
 use super::requests::{self, Requests};
-use super::rounds::{Carried, Round, Rounds};
+#[cfg(feature = "state")]
+use super::rounds::Carried;
+use super::rounds::{Round, Rounds};
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
 use crate::observer;
@@ -42,8 +44,8 @@ pub(crate) struct Call {
     pub(crate) session: Option<Arc<SessionState>>,
     /// The questions under way, up to 2025-11-25.
     pub(super) requests: Requests,
-    /// The questions of this round, on 2026-07-28.
-    rounds: OnceLock<Box<Rounds>>,
+    /// The questions of this round, on 2026-07-28. `None` inside where the answer came before any.
+    rounds: OnceLock<Option<Box<Rounds>>>,
     /// The bits of the last report of progress that was queued. Written under the lock of the queue.
     progress: AtomicU64,
     answered: AtomicBool,
@@ -214,7 +216,12 @@ impl Call {
     /// Queues a message for the client. Waits while the queue is full. Dropped where the client takes only JSON, and
     /// once the answer is made. Whether it was queued.
     pub(crate) async fn send(&self, frame: &Frame) -> bool {
-        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_answered()).await
+        self.send_if(frame, || true).await
+    }
+
+    /// The same for a message that may not be wanted any more once its turn has come.
+    pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
+        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_answered() && is_wanted()).await
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
@@ -237,26 +244,28 @@ impl Call {
         matches!(self.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
     }
 
-    /// The questions of this round. Without a state that was carried, those of a first one.
-    pub(super) fn rounds(&self) -> &Rounds {
-        self.rounds.get_or_init(|| Box::new(Rounds::resume(Carried::default(), self.message.input_responses())))
+    /// The questions of this round. Without a state that was carried, those of a first one. `None` where the answer was
+    /// made before anybody asked.
+    pub(super) fn rounds(&self) -> Option<&Rounds> {
+        let first = || Some(Box::new(Rounds::first(self.message.input_responses())));
+        self.rounds.get_or_init(first).as_deref()
     }
 
     /// Goes on from what was carried. Before the handler runs.
     #[cfg(feature = "state")]
     pub(super) fn resume(&self, carried: Carried) {
-        let _ = self.rounds.set(Box::new(Rounds::resume(carried, self.message.input_responses())));
+        let _ = self.rounds.set(Some(Box::new(Rounds::resume(carried, self.message.input_responses()))));
     }
 
     /// The round that is over, where the handler waits for its client.
     pub(super) fn end_round(&self) -> Option<Round> {
-        self.rounds.get()?.end_round()
+        self.rounds.get()?.as_ref()?.end_round()
     }
 
-    /// The answer is about to be made: questions that are held elsewhere fail.
+    /// The answer is about to be made: questions that are held elsewhere fail, and so do those that are still to come.
     pub(super) fn end_asks(&self) {
         requests::end(self);
-        if let Some(rounds) = self.rounds.get() {
+        if let Some(rounds) = self.rounds.get_or_init(|| None) {
             rounds.end();
         }
     }

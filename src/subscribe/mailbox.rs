@@ -181,15 +181,27 @@ impl Mailbox {
         }
     }
 
-    /// Sends a message to whoever reads. `false` where nobody does or too many wait already.
-    pub(crate) fn send(&self, event: Bytes) -> bool {
+    /// Sends a message to whoever reads. `false` where nobody does or too many wait already, and where it is not wanted
+    /// any more.
+    pub(crate) fn send(&self, event: Bytes, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut state = self.state();
-        let is_sent = state.stream == Stream::Open && state.messages.len() < MOST_MESSAGES;
+        // Asked under the lock, so that what takes the message back comes after it.
+        let is_sent = state.stream == Stream::Open && state.messages.len() < MOST_MESSAGES && is_wanted();
         if is_sent {
             state.messages.push_back(event);
             wake(state);
         }
         is_sent
+    }
+
+    /// Sends a message past the bound, to the stream that is open or else to the next one: one that takes back what was
+    /// sent before, which perhaps waits for that stream too.
+    pub(crate) fn push(&self, event: Bytes) {
+        let mut state = self.state();
+        if state.stream != Stream::Ended {
+            state.messages.push_back(event);
+            wake(state);
+        }
     }
 
     /// Hears of a change. Returns whom to wake: under no lock, for a waker may run anything.
