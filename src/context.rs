@@ -74,10 +74,11 @@ impl RequestContext {
 
     /// Returns the head of the HTTP request, where it came by HTTP.
     pub fn http(&self) -> Option<&http::request::Parts> {
-        Some(&self.call.http)
+        self.call.via.http()
     }
 
-    /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
+    /// Returns what was left for the handler: by the layers in front of the transport in the HTTP request's extensions,
+    /// by the application in those of the [byte stream](crate::StdioBuilder::extensions).
     ///
     /// ```
     /// # use mcp_transport::{McpError, RequestContext};
@@ -89,7 +90,7 @@ impl RequestContext {
     /// }
     /// ```
     pub fn extensions(&self) -> &http::Extensions {
-        &self.call.http.extensions
+        self.call.via.extensions()
     }
 
     /// Returns on whose behalf the request comes, as

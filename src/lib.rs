@@ -132,6 +132,7 @@ mod server;
 mod session;
 #[cfg(feature = "state")]
 mod state;
+mod stdio;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -166,6 +167,7 @@ pub use server::{ResultShape, ServerInfoStamp};
 pub use session::{Session, SessionEnd};
 #[cfg(feature = "state")]
 pub use state::{ReplayGuard, StateId, StateKeys};
+pub use stdio::{ServeEnd, StdioBuilder, StdioTransport};
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 
 /// The code in the README compiles.

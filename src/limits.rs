@@ -34,6 +34,7 @@ pub struct Limits {
     pub(crate) handler_time: Option<Duration>,
     pub(crate) commit_after: Duration,
     pub(crate) keep_alive: Duration,
+    pub(crate) drain_time: Duration,
 }
 
 impl Default for Limits {
@@ -57,6 +58,7 @@ impl Default for Limits {
             handler_time: None,
             commit_after: Duration::from_secs(15),
             keep_alive: Duration::from_secs(15),
+            drain_time: Duration::from_secs(30),
         }
     }
 }
@@ -65,8 +67,8 @@ impl Default for Limits {
 const MOST_NESTING: u32 = 128;
 
 impl Limits {
-    /// Bytes of one HTTP request body, at least 1 and below 4 GiB. Default 4 MiB. Counted while it is read; past it the
-    /// client sees status 413.
+    /// Bytes of one HTTP request body, or of one line of a byte stream, at least 1 and below 4 GiB. Default 4 MiB. Counted
+    /// while it is read; past it the client sees status 413, on a byte stream `-32700`, and the next line is read.
     ///
     /// Memory: that many bytes for each request being read.
     #[must_use]
@@ -90,8 +92,9 @@ impl Limits {
         self
     }
 
-    /// Requests being answered at once in one session. Default 1,024. Past it the client sees 503; a
-    /// `ping` is never refused, and in a batch it is that message's own error.
+    /// Requests being answered at once in one session or on one byte stream. Default 1,024. Past it the client sees 503,
+    /// on a byte stream `-32603`; a `ping` is never refused, and in a batch it is that message's own error. On a byte
+    /// stream a request counts until its answer is written.
     ///
     /// Memory: the bodies of that many requests for each session, and what their handlers hold.
     #[must_use]
@@ -138,7 +141,7 @@ impl Limits {
         self
     }
 
-    /// Bytes of messages queued on one event stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
+    /// Bytes of messages queued on one event stream or byte stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
     /// message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that sends waits.
     ///
     /// Memory: that many bytes for each open stream, and the answer itself on top.
@@ -216,6 +219,14 @@ impl Limits {
     #[must_use]
     pub const fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;
+        self
+    }
+
+    /// How long requests may go on after the end of a byte stream's input. Default 30 s. Past it they are cancelled, and
+    /// their client sees `-32603`.
+    #[must_use]
+    pub const fn drain_time(mut self, time: Duration) -> Self {
+        self.drain_time = time;
         self
     }
 

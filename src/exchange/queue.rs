@@ -223,8 +223,7 @@ impl Queue {
     }
 
     fn cost(&self, message: &Bytes) -> u32 {
-        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        length.clamp(self.capacity / MOST_MESSAGES, self.capacity)
+        cost(message, self.capacity)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -246,6 +245,12 @@ impl State {
             none => *none = Some(cx.waker().clone()),
         }
     }
+}
+
+/// What a message takes of a queue.
+pub(super) fn cost(message: &Bytes, capacity: u32) -> u32 {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    length.clamp(capacity / MOST_MESSAGES, capacity)
 }
 
 /// Wakes the reader, after the lock is given back.

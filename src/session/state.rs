@@ -11,8 +11,10 @@ use super::application::Application;
 use super::in_flight::InFlight;
 use super::waiters::Waiters;
 use crate::cancel::CancelCause;
+use crate::exchange::InitializeParams;
 use crate::principal::Principal;
 use crate::protocol::level::LogLevel;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::subscribe::Mailbox;
 
@@ -21,6 +23,24 @@ use crate::subscribe::Mailbox;
 pub(crate) struct Client {
     pub(crate) info: Option<Bytes>,
     pub(crate) capabilities: Bytes,
+}
+
+/// Bytes of client info and capabilities that a session keeps.
+const MOST_CLIENT_BYTES: usize = 64 << 10;
+
+impl Client {
+    /// What a session keeps of its client. Copied, so that the message can go.
+    pub(crate) fn read(params: &InitializeParams) -> Result<Self, Refusal> {
+        let client = Self {
+            info: params.client_info.as_ref().map(|info| Bytes::copy_from_slice(info.get().as_bytes())),
+            capabilities: Bytes::copy_from_slice(params.capabilities.get().as_bytes()),
+        };
+        let bytes = client.capabilities.len() + client.info.as_ref().map_or(0, Bytes::len);
+        if bytes > MOST_CLIENT_BYTES {
+            return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB"));
+        }
+        Ok(client)
+    }
 }
 
 /// A session. It has no task and, while idle, no timer.
