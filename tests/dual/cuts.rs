@@ -26,12 +26,8 @@ enum Form {
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The era, and how to get a server that leads there.
-const ERAS: [(Era, fn() -> Revisions); 4] = [
-    (Era::Modern, Revisions::all),
-    (Era::Modern, Revisions::modern_only),
-    (Era::Legacy, Revisions::legacy_only),
-    (Era::Legacy, || Revisions::only([mcp_transport::Revision::V2024_11_05])),
-];
+const ERAS: [(Era, fn() -> Revisions); 3] =
+    [(Era::Modern, Revisions::all), (Era::Modern, Revisions::modern_only), (Era::Legacy, Revisions::legacy_only)];
 
 /// What is sent in an era up to the call, a connection each.
 fn exchanges(era: Era) -> &'static [&'static str] {
@@ -280,8 +276,6 @@ everywhere! {
     modern_only_stream: 1 Stream,
     legacy_only_json: 2 Json,
     legacy_only_stream: 2 Stream,
-    oldest_only_json: 3 Json,
-    oldest_only_stream: 3 Stream,
 }
 
 /// Over sockets, where a cut comes as the system has it come: nothing hangs, and nothing that was answered runs twice.
