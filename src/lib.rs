@@ -125,10 +125,14 @@ mod mcp_error;
 mod observer;
 mod principal;
 mod protocol;
+mod question;
 mod reply;
 mod request;
 mod server;
 mod session;
+#[cfg(feature = "state")]
+mod state;
+mod stdio;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -142,6 +146,7 @@ pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
 pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext};
 pub use error::{Error, ErrorKind};
+pub use exchange::Ask;
 pub use handler::{McpHandler, ParameterSource};
 pub use limits::Limits;
 pub use mcp_error::McpError;
@@ -149,15 +154,20 @@ pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;
+pub use protocol::input::ElicitationAction;
 pub use protocol::level::LogLevel;
 pub use protocol::mirror::NameSource;
 pub use protocol::parameter_headers::{AnnotationFault, ParameterHeaders};
 pub use protocol::refusal::{Refusal, RefusalKind, Rung};
 pub use protocol::revision::{Era, Revision, Revisions};
+pub use question::{AskError, InputResponse, Question};
 pub use reply::Reply;
 pub use request::{Notification, Request};
-pub use server::ServerInfoStamp;
+pub use server::{ResultShape, ServerInfoStamp};
 pub use session::{Session, SessionEnd};
+#[cfg(feature = "state")]
+pub use state::{ReplayGuard, StateId, StateKeys};
+pub use stdio::{ServeEnd, StdioBuilder, StdioTransport};
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 
 /// The code in the README compiles.

@@ -34,6 +34,7 @@ macro_rules! examples {
 }
 
 examples! {
+    ask: "tools/call" {"name": "delete", "arguments": {"path": "a.txt"}} => r#""text":"Nothing was deleted.""#;
     axum: "tools/call" {"name": "add_note", "arguments": {"text": "buy milk"}} => r#""text":"Noted.""#;
     echo: "tools/call" {"name": "echo", "arguments": {"text": "one two"}} => r#""text":"one two""#;
     hyper: "resources/read" {"uri": "greeting:///world"} => r#""text":"Hello, world!""#;

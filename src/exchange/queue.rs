@@ -81,9 +81,16 @@ pub(crate) enum Outlook {
     Answers,
 }
 
+#[derive(Debug)]
+struct Message {
+    event: Bytes,
+    /// The permits to give back once it is read.
+    cost: u32,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    messages: VecDeque<Bytes>,
+    messages: VecDeque<Message>,
     /// How many messages have been read.
     read: u64,
     answers: Answers,
@@ -106,16 +113,29 @@ impl Queue {
     }
 
     /// Queues a message, waiting for room. Dropped where the queue has ended, and where it is not wanted any more once
-    /// its turn has come.
-    pub(crate) async fn send(&self, message: Bytes, is_wanted: impl FnOnce() -> bool) {
-        if let Ok(permits) = self.room.acquire_many(self.cost(&message)).await {
-            // Asked under the lock: what is wanted may depend on what went before.
-            let mut state = self.state();
-            if state.phase == Phase::Open && is_wanted() {
-                permits.forget();
-                state.messages.push_back(message);
-                wake(state);
-            }
+    /// its turn has come. Whether it was queued.
+    pub(crate) async fn send(&self, event: Bytes, is_wanted: impl FnOnce() -> bool) -> bool {
+        let cost = self.cost(&event);
+        let Ok(permits) = self.room.acquire_many(cost).await else {
+            return false;
+        };
+        // Asked under the lock: what is wanted may depend on what went before.
+        let mut state = self.state();
+        let is_queued = state.phase == Phase::Open && is_wanted();
+        if is_queued {
+            permits.forget();
+            state.messages.push_back(Message { event, cost });
+            wake(state);
+        }
+        is_queued
+    }
+
+    /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
+    pub(crate) fn push(&self, event: Bytes) {
+        let mut state = self.state();
+        if state.phase == Phase::Open {
+            state.messages.push_back(Message { event, cost: 0 });
+            wake(state);
         }
     }
 
@@ -189,11 +209,11 @@ impl Queue {
         if state.answers.is_due(state.read) {
             return Poll::Ready(state.answers.pop().map(|answer| answer.frame.event()));
         }
-        if let Some(message) = state.messages.pop_front() {
+        if let Some(Message { event, cost }) = state.messages.pop_front() {
             state.read += 1;
             drop(state);
-            self.room.add_permits(usize::try_from(self.cost(&message)).unwrap_or_default());
-            return Poll::Ready(Some(message));
+            self.room.add_permits(usize::try_from(cost).unwrap_or_default());
+            return Poll::Ready(Some(event));
         }
         if state.phase == Phase::Ended {
             return Poll::Ready(None);
@@ -203,8 +223,7 @@ impl Queue {
     }
 
     fn cost(&self, message: &Bytes) -> u32 {
-        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        length.clamp(self.capacity / MOST_MESSAGES, self.capacity)
+        cost(message, self.capacity)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -226,6 +245,12 @@ impl State {
             none => *none = Some(cx.waker().clone()),
         }
     }
+}
+
+/// What a message takes of a queue.
+pub(super) fn cost(message: &Bytes, capacity: u32) -> u32 {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    length.clamp(capacity / MOST_MESSAGES, capacity)
 }
 
 /// Wakes the reader, after the lock is given back.

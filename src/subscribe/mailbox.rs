@@ -5,6 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
+
 use super::notice::{Notice, Updated};
 
 /// What a listener wants to hear of, resources apart.
@@ -28,6 +30,8 @@ struct State {
     resources: HashMap<Box<str>, Due>,
     /// Those that have changed, in order.
     updated: VecDeque<Arc<Updated>>,
+    /// The messages of the transport's own, in order.
+    messages: VecDeque<Bytes>,
     /// What the subscriptions cost.
     bytes: usize,
     stream: Stream,
@@ -68,6 +72,9 @@ const MOST_BYTES: usize = 256 << 10;
 /// About what is kept of a subscription beside its URI, so that many short ones are bounded as well as a few long ones.
 const OVERHEAD: usize = 64;
 
+/// Messages that may wait at once.
+const MOST_MESSAGES: usize = 256;
+
 impl Mailbox {
     /// Opens a stream, if none is open. Changes are kept from now on. Returns its turn.
     pub(crate) fn open(&self, wants: Wants) -> Option<u64> {
@@ -83,7 +90,7 @@ impl Mailbox {
         turn
     }
 
-    /// The stream of this turn is gone. What it did not read is dropped.
+    /// The stream of this turn is gone. Changes that it did not read are dropped; a message waits for the next stream.
     pub(crate) fn close(&self, turn: u64) {
         let mut state = self.state();
         if state.turn == turn && state.stream == Stream::Open {
@@ -124,6 +131,17 @@ impl Mailbox {
             state.bytes -= cost(uri);
             state.updated.retain(|updated| *updated.uri != *uri);
         }
+    }
+
+    /// Sends a message to whoever reads. `false` where nobody does or too many wait already.
+    pub(crate) fn send(&self, event: Bytes) -> bool {
+        let mut state = self.state();
+        let is_sent = state.stream == Stream::Open && state.messages.len() < MOST_MESSAGES;
+        if is_sent {
+            state.messages.push_back(event);
+            wake(state);
+        }
+        is_sent
     }
 
     /// Hears of a change, in the name of the stream of this turn. Returns whom to wake: under no lock, for a waker may
@@ -180,6 +198,8 @@ impl State {
             Notice::Prompts => (self.wants.prompts, &mut self.due.prompts),
             Notice::Resources => (self.wants.resources, &mut self.due.resources),
             Notice::Updated(updated) => return self.note_updated(updated),
+            // Never published.
+            Notice::Message(_) => return false,
         };
         wanted && !std::mem::replace(due, true)
     }
@@ -196,6 +216,9 @@ impl State {
     }
 
     fn next(&mut self) -> Option<Notice> {
+        if let Some(event) = self.messages.pop_front() {
+            return Some(Notice::Message(event));
+        }
         let lists = [
             (&mut self.due.tools, Notice::Tools),
             (&mut self.due.prompts, Notice::Prompts),
