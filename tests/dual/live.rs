@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcp_transport::{Counts, Era};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
@@ -30,7 +31,25 @@ async fn progress_is_heard_when_it_is_made() {
     }
 }
 
-/// A legacy server may hold back its response until its `ping` is answered.
+/// The server asks on the stream of the call, which goes on once the client has answered.
+#[tokio::test(start_paused = true)]
+async fn a_ping_from_the_handler_costs_no_time() {
+    for (revisions, _) in policies() {
+        let server = Server::new(revisions);
+        let mut client = DualClient::new(server.connector());
+        if client.connect().await != Ok(Era::Legacy) {
+            continue;
+        }
+        let begun = Instant::now();
+        let call = json!({"word": "done", "tell": 0, "pause_ms": 10, "ping": true});
+        assert_eq!(client.call(&call).await.expect("a result")["content"][0]["text"], "done");
+        assert_eq!((begun.elapsed(), server.runs.list().len()), (Duration::from_millis(10), 1));
+        client.close().await;
+        assert_eq!(server.service.counts(), Counts::default());
+    }
+}
+
+/// A legacy server that no one here wrote may hold back its response until its `ping` is answered.
 #[tokio::test(start_paused = true)]
 async fn a_ping_is_answered_while_the_stream_is_open() {
     let (ponged, pong) = watch::channel(false);

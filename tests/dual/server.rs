@@ -9,8 +9,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mcp_transport::{
-    CancelCause, Capabilities, Era, McpError, McpHandler, Progress, Reply, Request, RequestContext, Revisions,
-    ServerInfo, StreamableHttpService,
+    CancelCause, Capabilities, Era, McpError, McpHandler, Progress, Question, Reply, Request, RequestContext,
+    Revisions, ServerInfo, StreamableHttpService,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ impl Runs {
     }
 }
 
-/// One tool, `work`: it reports progress `tell` times, pauses before each report and before its answer, and answers with
-/// its `word`.
+/// One tool, `work`: it reports progress `tell` times, pauses before each report and before its answer, asks whether the
+/// client is there if it is to `ping`, and answers with its `word`.
 struct Worker(Runs);
 
 #[derive(Deserialize)]
@@ -59,6 +59,8 @@ struct Work {
     word: String,
     tell: u32,
     pause_ms: u64,
+    #[serde(default)]
+    ping: bool,
 }
 
 impl McpHandler for Worker {
@@ -74,13 +76,16 @@ impl McpHandler for Worker {
         match request.method() {
             "tools/list" => Reply::of(json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]})),
             "tools/call" => {
-                let Work { word, tell, pause_ms } = request.arguments()?;
+                let Work { word, tell, pause_ms, ping } = request.arguments()?;
                 let mut presence = Presence::enter(&self.0, &cx);
                 for step in 0..tell {
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
                     cx.progress(Progress::new(f64::from(step))).await;
                 }
                 tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                if ping {
+                    cx.ask("there", Question::new("ping", json!({}))?).await?;
+                }
                 presence.end = End::Answered;
                 Reply::of(json!({"content": [{"type": "text", "text": word}]}))
             }
