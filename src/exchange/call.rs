@@ -78,6 +78,7 @@ impl Deref for Outlet {
 
 /// The way a message came.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a box would be an allocation for every request by HTTP
 pub(crate) enum Via {
     /// By HTTP, under this head.
     Http(http::request::Parts),
@@ -184,7 +185,7 @@ impl Call {
     /// once the answer is made.
     pub(crate) async fn send(&self, frame: Frame) {
         if self.form != Form::JsonOnly {
-            self.queue.send(frame, || !self.is_answered()).await;
+            self.queue.send(frame, || !self.is_over()).await;
         }
     }
 
@@ -210,7 +211,7 @@ impl Call {
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
         if self.form != Form::JsonOnly {
             let note = || {
-                let rises = !self.is_answered() && self.rises(progress);
+                let rises = !self.is_over() && self.rises(progress);
                 if rises {
                     self.progress.store(progress.to_bits(), Ordering::Relaxed);
                 }
@@ -225,8 +226,9 @@ impl Call {
         self.answered.store(true, Ordering::Release);
     }
 
-    fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::Acquire)
+    /// Whether nothing more may leave: it is answered, or its client has cancelled it and wants to hear no more.
+    fn is_over(&self) -> bool {
+        self.answered.load(Ordering::Acquire) || self.cancellation.cause() == Some(CancelCause::Requested)
     }
 
     /// Whether a report of progress rises above all that were queued.

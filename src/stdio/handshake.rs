@@ -149,6 +149,6 @@ impl Receiver {
             return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
         }
         debug_assert_eq!(revision.era(), Era::Legacy);
-        self.start(self.legacy_call(message, revision))
+        self.start(&self.legacy_call(message, revision))
     }
 }

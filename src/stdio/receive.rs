@@ -124,7 +124,7 @@ impl Receiver {
                 ticket,
             );
         }
-        let (drive, owed) = self.start(self.connection.call(message, revision, None, Form::JsonFirst))?;
+        let (drive, owed) = self.start(&self.connection.call(message, revision, None, Form::JsonFirst))?;
         Answering::new(drive, owed).run(cx);
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Receiver {
             return self.initialize(message, cx);
         }
         let revision = self.revision()?;
-        let (drive, owed) = self.start(self.legacy_call(message, revision))?;
+        let (drive, owed) = self.start(&self.legacy_call(message, revision))?;
         Answering::new(drive, owed).run(cx);
         Ok(())
     }
@@ -156,10 +156,10 @@ impl Receiver {
         self.connection.call(message, revision, self.connection.session().cloned(), Form::JsonFirst)
     }
 
-    pub(super) fn start(&self, call: Arc<Call>) -> Result<(Drive, Owed), Refusal> {
+    pub(super) fn start(&self, call: &Arc<Call>) -> Result<(Drive, Owed), Refusal> {
         let ticket = Ticket::take(&self.connection.server)?;
-        let owed = Owed::take(&self.connection, &call)?;
-        Ok((Drive::start(&call, ticket, exchange::answering), owed))
+        let owed = Owed::take(&self.connection, call)?;
+        Ok((Drive::start(call, ticket, exchange::answering), owed))
     }
 
     /// A notification: of the connection's life it is the transport's, any other the handler hears.

@@ -24,6 +24,7 @@ mod origin;
 mod publish;
 mod sessionless;
 mod shutdown;
+mod stdio;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -52,5 +53,6 @@ fn main() -> ExitCode {
     listen::register(&mut wire);
     publish::register(&mut wire);
     limits::register(&mut wire);
+    stdio::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
