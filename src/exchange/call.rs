@@ -221,7 +221,7 @@ impl Call {
 
     /// The same for a message that may not be wanted any more once its turn has come.
     pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
-        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_answered() && is_wanted()).await
+        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_over() && is_wanted()).await
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
@@ -236,7 +236,7 @@ impl Call {
     pub(crate) fn let_go(&self, retry: Duration) -> bool {
         let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
         let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
-        may_poll && !self.is_answered() && self.queue.let_go(retry)
+        may_poll && !self.is_over() && self.queue.let_go(retry)
     }
 
     /// Whether the request may be answered with questions, up to 2025-11-25 by a result that stands for them.
@@ -300,7 +300,7 @@ impl Call {
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
         if self.form != Form::JsonOnly {
             let note = || {
-                let rises = !self.is_answered() && self.rises(progress);
+                let rises = !self.is_over() && self.rises(progress);
                 if rises {
                     self.progress.store(progress.to_bits(), Ordering::Relaxed);
                 }
@@ -317,6 +317,11 @@ impl Call {
 
     fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing more may leave: it is answered, or its client has cancelled it and wants to hear no more.
+    fn is_over(&self) -> bool {
+        self.is_answered() || self.cancellation.cause() == Some(CancelCause::Requested)
     }
 
     /// Whether a report of progress rises above all that were queued.

@@ -25,6 +25,7 @@ mod publish;
 mod result;
 mod sessionless;
 mod shutdown;
+mod stdio;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -54,5 +55,6 @@ fn main() -> ExitCode {
     publish::register(&mut wire);
     limits::register(&mut wire);
     result::register(&mut wire);
+    stdio::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

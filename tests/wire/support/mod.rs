@@ -4,6 +4,7 @@ pub mod check;
 pub mod client;
 pub mod fixture;
 pub mod handler;
+pub mod peer;
 pub mod request;
 pub mod seen;
 pub mod server;
