@@ -9,6 +9,7 @@
 mod batch;
 mod clients;
 mod cors;
+mod dialogue;
 mod era;
 mod exchange;
 mod general;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     legacy::register(&mut wire);
     origin::register(&mut wire);
     cors::register(&mut wire);
+    dialogue::register(&mut wire);
     modern::register(&mut wire);
     exchange::register(&mut wire);
     batch::register(&mut wire);

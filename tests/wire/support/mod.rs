@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod client;
+pub mod dialogue;
 pub mod fixture;
 pub mod handler;
 pub mod peer;
