@@ -238,7 +238,7 @@ fn assert_new_ids(client: &DualClient) {
     assert_eq!(ids.len(), sent, "an id was used twice");
 }
 
-/// Every place on every connection of an era, once and twice.
+/// Every place on every connection of an era, and two cuts at some.
 async fn everywhere(era: Era, revisions: Revisions, form: Form) {
     let whole = Walk::take(revisions, form, None).await;
     assert!(is_answered(&whole.called), "{:?}", whole.called);
@@ -252,7 +252,9 @@ async fn everywhere(era: Era, revisions: Revisions, form: Form) {
         }
         for place in Place::on(era, form, connection, whole) {
             cut_once(revisions, place).await;
-            if place.loses_answer() && place.exchange() != "notifications/initialized" {
+            // Losing both answers differs little from place to place: some will do.
+            let is_tried = place.after % 16 == 0 && place.exchange() != "notifications/initialized";
+            if is_tried && place.loses_answer() {
                 cut_twice(revisions, place).await;
             }
         }
