@@ -132,6 +132,8 @@ mod server;
 mod session;
 #[cfg(feature = "state")]
 mod state;
+mod stdio;
+mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -166,6 +168,8 @@ pub use server::{ResultShape, ServerInfoStamp};
 pub use session::{Session, SessionEnd};
 #[cfg(feature = "state")]
 pub use state::{ReplayGuard, StateId, StateKeys};
+pub use stdio::{ServeEnd, StdioBuilder, StdioTransport};
+pub use store::EventStore;
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 
 /// The code in the README compiles.

@@ -5,6 +5,7 @@ use http::StatusCode;
 use super::call::Call;
 use super::input_required::{self, Fault, INPUT_REQUIRED};
 use super::{Failure, Outcome};
+use crate::cancel::CancelCause;
 use crate::mcp_error::McpError;
 use crate::observer::{ExchangeEnd, Misuse};
 use crate::protocol::names::{code, method};
@@ -22,6 +23,14 @@ pub(crate) struct Finished {
     pub(crate) status: StatusCode,
     pub(crate) frame: Frame,
     pub(crate) end: ExchangeEnd,
+}
+
+impl Finished {
+    /// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
+    /// down may have nobody left to hand an answer to, and clients exist that fail over one.
+    pub(crate) fn is_withheld(&self) -> bool {
+        matches!(self.end, ExchangeEnd::Cancelled(CancelCause::Requested | CancelCause::SessionEnded))
+    }
 }
 
 /// Makes the answer of a call, and tells the observer what its client is not told.

@@ -22,6 +22,7 @@ mod listen;
 mod modern;
 mod origin;
 mod publish;
+mod result;
 mod sessionless;
 mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
@@ -52,5 +53,6 @@ fn main() -> ExitCode {
     listen::register(&mut wire);
     publish::register(&mut wire);
     limits::register(&mut wire);
+    result::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

@@ -100,6 +100,6 @@ mod tests {
         }
         let mut found = Vec::new();
         elements(b"[1 2]", 0..5, |element| found.push(element));
-        assert_eq!(found, [1..2]);
+        assert_eq!(found, std::iter::once(1..2).collect::<Vec<_>>());
     }
 }
