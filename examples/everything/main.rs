@@ -2,6 +2,7 @@
 //! the client, and long work as tasks. Nothing in it asks which revision its client speaks.
 //!
 //!     cargo run --example everything -- --http 127.0.0.1:8080
+//!     cargo run --example everything -- --stdio
 //!
 //! What its tools are called and what they say is what the official conformance suite expects; `tests/conformance/run`
 //! holds it against that. The files, in the order to read them:
@@ -23,9 +24,12 @@ mod rounds;
 mod tasks;
 mod tools;
 
+use std::time::Duration;
+
 use axum::serve::ListenerExt;
 use mcp_transport::{
-    Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StreamableHttpService,
+    Capabilities, EventStore, Limits, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StdioTransport,
+    StreamableHttpService,
 };
 use serde_json::json;
 
@@ -72,11 +76,24 @@ impl McpHandler for Everything {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().skip_while(|argument| argument != "--http").nth(1);
+    let everything = Everything::default();
+    let mut arguments = std::env::args().skip(1);
+    let address = match arguments.next().as_deref() {
+        Some("--stdio") => {
+            StdioTransport::stdio(everything).serve().await?;
+            return Ok(());
+        }
+        Some("--http") => arguments.next(),
+        _ => None,
+    };
     let listener = tokio::net::TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:8080")).await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
 
-    let service = StreamableHttpService::new(Everything::default());
+    // In a session nothing is lost with a connection: every answer is a stream, and every stream can be resumed.
+    let service = StreamableHttpService::builder(everything)
+        .event_store(EventStore::InMemory)
+        .limits(Limits::default().commit_after(Duration::ZERO))
+        .build()?;
     let app = axum::Router::new().route_service("/mcp", service);
     // Without it, small answers wait for the peer's acknowledgement.
     axum::serve(listener.tap_io(|socket| drop(socket.set_nodelay(true))), app).await?;

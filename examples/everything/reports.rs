@@ -13,6 +13,7 @@ pub fn tools() -> Vec<Value> {
         tool("test_tool_with_logging", "Works, and says what it does.", json!({})),
         tool("test_logging_tool", "Logs for those who want it.", json!({})),
         tool("test_tool_with_progress", "Works, and says how far it has come.", json!({})),
+        tool("test_reconnection", "Lets its client go, and answers when it is back.", json!({})),
         tool("test_trigger_tool_change", "Tells everyone that the tools have changed.", json!({})),
         tool("test_trigger_prompt_change", "Tells everyone that the prompts have changed.", json!({})),
         tool("test_trigger_resource_change", "Tells subscribers that a resource has changed.", json!({})),
@@ -24,6 +25,7 @@ pub async fn call(name: &str, cx: &RequestContext) -> Option<Result<Reply, McpEr
         "test_tool_with_logging" => logging(cx).await,
         "test_logging_tool" => cx.log(LogLevel::Info, "This was asked for").await.and_then(|()| text("Done.")),
         "test_tool_with_progress" => progress(cx).await,
+        "test_reconnection" => reconnection(cx).await,
         "test_trigger_tool_change" => {
             cx.changes().tools_list_changed();
             text("They know.")
@@ -57,6 +59,13 @@ async fn progress(cx: &RequestContext) -> Result<Reply, McpError> {
         work().await;
     }
     text("The tool has run, and said how far it was.")
+}
+
+/// A long task need not hold a connection. Where the client cannot come back for the answer, it stays.
+async fn reconnection(cx: &RequestContext) -> Result<Reply, McpError> {
+    cx.close_connection(Duration::from_millis(500));
+    work().await;
+    text("The client came back, or never went.")
 }
 
 async fn work() {
