@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -228,6 +228,30 @@ impl RequestContext {
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
         self.call.send(&frame).await;
         Ok(())
+    }
+
+    /// Lets the client's connection go, but not the request: the client reads what has been sent so far, waits for
+    /// `retry` and comes back for the rest (2025-11-25, "Sending Messages to the Server"). So a long task holds no
+    /// connection open. What is sent meanwhile, and the answer, are kept for it in the event store.
+    ///
+    /// An answer that is no event stream yet becomes one for it. It can be done again once the client is back.
+    ///
+    /// Returns whether the connection goes. It does not, and the call has no effect, where the client could not come back
+    /// or is not there: in any other revision, outside a session, without an [`EventStore`](crate::EventStore), where
+    /// the client takes only JSON, and while it is away.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # async fn render() {}
+    /// # async fn f(cx: mcp_transport::RequestContext) {
+    /// if cx.close_connection(Duration::from_secs(5)) {
+    ///     // The client asks again in 5 s. It makes no difference to what follows.
+    /// }
+    /// render().await;
+    /// # }
+    /// ```
+    pub fn close_connection(&self, retry: Duration) -> bool {
+        self.call.let_go(retry)
     }
 
     /// Asks the client's user, model or host, and waits for the answer: straight-line code that every revision's clients

@@ -133,6 +133,7 @@ mod session;
 #[cfg(feature = "state")]
 mod state;
 mod stdio;
+mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -168,6 +169,7 @@ pub use session::{Session, SessionEnd};
 #[cfg(feature = "state")]
 pub use state::{ReplayGuard, StateId, StateKeys};
 pub use stdio::{ServeEnd, StdioBuilder, StdioTransport};
+pub use store::EventStore;
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 
 /// The code in the README compiles.

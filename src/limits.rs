@@ -27,6 +27,10 @@ pub struct Limits {
     pub(crate) state_bytes: usize,
     pub(crate) session_idle: Duration,
     pub(crate) sessions: usize,
+    pub(crate) stored_bytes: usize,
+    pub(crate) stored_bytes_in_all: usize,
+    pub(crate) stored_events: usize,
+    pub(crate) stored_for: Duration,
     pub(crate) listing_pages: usize,
     pub(crate) listing_tools: usize,
     pub(crate) rounds: u32,
@@ -51,6 +55,10 @@ impl Default for Limits {
             state_bytes: 16 << 10,
             session_idle: Duration::from_secs(30 * 60),
             sessions: 10_000,
+            stored_bytes: 4 << 20,
+            stored_bytes_in_all: 256 << 20,
+            stored_events: 1000,
+            stored_for: Duration::from_secs(10 * 60),
             listing_pages: 100,
             listing_tools: 10_000,
             rounds: 8,
@@ -161,6 +169,44 @@ impl Limits {
         self
     }
 
+    /// Events kept in one session with an [event store](crate::EventStore). Default 1,000. Past it the oldest go, and a
+    /// client that asks for them gets 400; on its GET stream it is told once of each list that it may have changed.
+    ///
+    /// Memory: see [`stored_bytes`](Self::stored_bytes).
+    #[must_use]
+    pub const fn stored_events(mut self, events: usize) -> Self {
+        self.stored_events = events;
+        self
+    }
+
+    /// Bytes of the events kept in one session with an [event store](crate::EventStore), each counted 256 bytes more
+    /// than it has. Default 4 MiB. Past it the oldest go, as with [`stored_events`](Self::stored_events). An event that
+    /// is larger alone is not kept.
+    ///
+    /// Memory: that many bytes for each session, as long as all sessions stay within
+    /// [`stored_bytes_in_all`](Self::stored_bytes_in_all), and as much again for each stream that is being resumed by a
+    /// client that does not read.
+    #[must_use]
+    pub const fn stored_bytes(mut self, bytes: usize) -> Self {
+        self.stored_bytes = bytes;
+        self
+    }
+
+    /// The same for all sessions together. Default 256 MiB. Past it the oldest events go, whichever session's they are.
+    #[must_use]
+    pub const fn stored_bytes_in_all(mut self, bytes: usize) -> Self {
+        self.stored_bytes_in_all = bytes;
+        self
+    }
+
+    /// How long an event is kept in an [event store](crate::EventStore). Default 10 minutes. After it a client that
+    /// asks for it sees what it sees past [`stored_events`](Self::stored_events).
+    #[must_use]
+    pub const fn stored_for(mut self, time: Duration) -> Self {
+        self.stored_for = time;
+        self
+    }
+
     /// Pages of the handler's `tools/list` that are read to learn the tools' `x-mcp-header` annotations. Default 100.
     /// Past it the listing counts as failed.
     #[must_use]
@@ -208,6 +254,10 @@ impl Limits {
 
     /// How long a handler may be silent before its answer becomes an event stream with keep-alive comments. Default
     /// 15 s. Choose it shorter than proxies in front wait for a first byte.
+    ///
+    /// Zero makes a stream of every answer with status 200 that its client can take as one, also where the handler is
+    /// never silent. With an [`EventStore`](crate::EventStore) no
+    /// answer of a session then gets lost with its connection.
     #[must_use]
     pub const fn commit_after(mut self, time: Duration) -> Self {
         self.commit_after = time;

@@ -38,13 +38,13 @@ struct InRound {
 
 impl Ask {
     pub(crate) fn new(call: &Arc<Call>, name: &str, question: Question) -> Self {
-        let asked = check(call, &question).map(|()| match call.era() {
+        let asked = check(call, &question).and_then(|()| match call.era() {
             // The answers of one round could not be kept for the next.
-            Era::Modern if !call.server.can_carry() => State::Failed(AskError::Unsupported { capability: &[] }),
-            Era::Legacy => State::Request(Box::pin(requests::ask(Arc::clone(call), question))),
+            Era::Modern if !call.server.can_carry() => Err(AskError::Unsupported { capability: &[] }),
+            Era::Legacy => Ok(State::Request(Box::pin(requests::ask(Arc::clone(call), question)))),
             Era::Modern => {
-                let place = call.rounds().place(name, &question);
-                State::Round(InRound { call: Arc::clone(call), question, place })
+                let place = call.rounds().ok_or(AskError::Unreachable)?.place(name, &question);
+                Ok(State::Round(InRound { call: Arc::clone(call), question, place }))
             }
         });
         Self(asked.unwrap_or_else(State::Failed))
@@ -87,7 +87,10 @@ impl Future for Ask {
 impl InRound {
     fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<InputResponse, AskError>> {
         let Self { call, question, place } = self;
-        let polled = call.rounds().poll(place, question, cx);
+        let Some(rounds) = call.rounds() else {
+            return Poll::Ready(Err(AskError::Unreachable));
+        };
+        let polled = rounds.poll(place, question, cx);
         if polled.is_pending() {
             // The round ends when whoever drives the handler looks. A task that the handler spawned has to call them.
             call.cancellation.wake_driver();
@@ -98,7 +101,9 @@ impl InRound {
 
 impl Drop for InRound {
     fn drop(&mut self) {
-        self.call.rounds().withdraw(&self.place);
+        if let Some(rounds) = self.call.rounds() {
+            rounds.withdraw(&self.place);
+        }
     }
 }
 

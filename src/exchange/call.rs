@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -11,7 +12,9 @@ use tokio::time::Instant;
 use super::outbox::Outbox;
 use super::queue::Queue;
 use super::requests::{self, Requests};
-use super::rounds::{Carried, Round, Rounds};
+#[cfg(feature = "state")]
+use super::rounds::Carried;
+use super::rounds::{Round, Rounds};
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
 use crate::observer;
@@ -41,14 +44,15 @@ pub(crate) struct Call {
     pub(crate) session: Option<Arc<SessionState>>,
     /// The questions under way, up to 2025-11-25.
     pub(super) requests: Requests,
-    /// The questions of this round, on 2026-07-28.
-    rounds: OnceLock<Box<Rounds>>,
+    /// The questions of this round, on 2026-07-28. `None` inside where the answer came before any.
+    rounds: OnceLock<Option<Box<Rounds>>>,
     /// The bits of the last report of progress that was queued. Written under the lock of the queue.
     progress: AtomicU64,
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, the one it shares with its batch, or a byte stream.
+/// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a byte
+/// stream.
 #[derive(Debug)]
 pub(crate) enum Outlet {
     Own(Queue),
@@ -73,9 +77,16 @@ impl Outlet {
     /// Queues a message past the bound.
     fn push(&self, frame: &Frame) {
         match self {
-            Self::Own(queue) => queue.push(frame.event()),
-            Self::Shared(queue) => queue.push(frame.event()),
+            Self::Own(queue) => queue.push(&frame.event()),
+            Self::Shared(queue) => queue.push(&frame.event()),
             Self::Stream { outbox, .. } => outbox.answer(frame.line(), 0),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::Shared(queue) => Some(queue),
+            Self::Own(_) | Self::Stream { .. } => None,
         }
     }
 }
@@ -155,7 +166,10 @@ impl Form {
 impl Call {
     /// A call with a queue of its own.
     pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
-        Self::with(server, message, caller, Outlet::Own(Queue::new(server.limits.queue_bytes)))
+        let queue = Queue::new(server.limits.queue_bytes);
+        let is_resumable = caller.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let outlet = if is_resumable { Outlet::Shared(Arc::new(queue)) } else { Outlet::Own(queue) };
+        Self::with(server, message, caller, outlet)
     }
 
     /// A call of a batch.
@@ -202,7 +216,12 @@ impl Call {
     /// Queues a message for the client. Waits while the queue is full. Dropped where the client takes only JSON, and
     /// once the answer is made. Whether it was queued.
     pub(crate) async fn send(&self, frame: &Frame) -> bool {
-        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_answered()).await
+        self.send_if(frame, || true).await
+    }
+
+    /// The same for a message that may not be wanted any more once its turn has come.
+    pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
+        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_over() && is_wanted()).await
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
@@ -212,31 +231,41 @@ impl Call {
         }
     }
 
+    /// Lets the client's connection go, to be told on the way to come back after `retry`. Whether there is one to let go,
+    /// and a way to come back.
+    pub(crate) fn let_go(&self, retry: Duration) -> bool {
+        let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
+        may_poll && !self.is_over() && self.queue.let_go(retry)
+    }
+
     /// Whether the request may be answered with questions, up to 2025-11-25 by a result that stands for them.
     pub(super) fn takes_input(&self) -> bool {
         matches!(self.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
     }
 
-    /// The questions of this round. Without a state that was carried, those of a first one.
-    pub(super) fn rounds(&self) -> &Rounds {
-        self.rounds.get_or_init(|| Box::new(Rounds::resume(Carried::default(), self.message.input_responses())))
+    /// The questions of this round. Without a state that was carried, those of a first one. `None` where the answer was
+    /// made before anybody asked.
+    pub(super) fn rounds(&self) -> Option<&Rounds> {
+        let first = || Some(Box::new(Rounds::first(self.message.input_responses())));
+        self.rounds.get_or_init(first).as_deref()
     }
 
     /// Goes on from what was carried. Before the handler runs.
     #[cfg(feature = "state")]
     pub(super) fn resume(&self, carried: Carried) {
-        let _ = self.rounds.set(Box::new(Rounds::resume(carried, self.message.input_responses())));
+        let _ = self.rounds.set(Some(Box::new(Rounds::resume(carried, self.message.input_responses()))));
     }
 
     /// The round that is over, where the handler waits for its client.
     pub(super) fn end_round(&self) -> Option<Round> {
-        self.rounds.get()?.end_round()
+        self.rounds.get()?.as_ref()?.end_round()
     }
 
-    /// The answer is about to be made: questions that are held elsewhere fail.
+    /// The answer is about to be made: questions that are held elsewhere fail, and so do those that are still to come.
     pub(super) fn end_asks(&self) {
         requests::end(self);
-        if let Some(rounds) = self.rounds.get() {
+        if let Some(rounds) = self.rounds.get_or_init(|| None) {
             rounds.end();
         }
     }
@@ -271,7 +300,7 @@ impl Call {
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
         if self.form != Form::JsonOnly {
             let note = || {
-                let rises = !self.is_answered() && self.rises(progress);
+                let rises = !self.is_over() && self.rises(progress);
                 if rises {
                     self.progress.store(progress.to_bits(), Ordering::Relaxed);
                 }
@@ -288,6 +317,11 @@ impl Call {
 
     fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing more may leave: it is answered, or its client has cancelled it and wants to hear no more.
+    fn is_over(&self) -> bool {
+        self.is_answered() || self.cancellation.cause() == Some(CancelCause::Requested)
     }
 
     /// Whether a report of progress rises above all that were queued.

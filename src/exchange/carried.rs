@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::call::Call;
 use super::input_required::Fault;
-use super::rounds::Carried;
+use super::rounds::{Carried, Rounds};
 use crate::mcp_error::McpError;
 use crate::observer::Misuse;
 #[cfg(feature = "state")]
@@ -44,7 +44,8 @@ pub(super) fn seal_own(call: &Call, own: Option<String>) -> Option<Result<String
     if !call.server.can_carry() {
         return None;
     }
-    let carried = call.rounds().carry(own);
+    let mut carried = call.rounds().map_or_else(Carried::first, Rounds::carry);
+    carried.own = own;
     carried.holds_anything().then(|| seal(call, &carried))
 }
 

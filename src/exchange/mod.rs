@@ -144,7 +144,7 @@ impl Answer {
     fn withheld(subject: &Subject) -> Self {
         match subject.form() {
             Form::JsonOnly => Self::Nothing,
-            Form::JsonFirst | Form::SseOnly => Self::Detached(DetachedStream::open(subject.clone())),
+            Form::JsonFirst | Form::SseOnly => Self::Detached(DetachedStream::empty(subject.clone())),
         }
     }
 }

@@ -57,8 +57,11 @@ impl Requests {
         !state.is_over
     }
 
-    fn sent(&self, id: u64, route: Route) {
-        self.state().live.iter_mut().filter(|(live, _)| *live == id).for_each(|(_, at)| *at = route);
+    /// A question is about to go out that way. `false` where nobody waits for it any more: it must stay.
+    fn goes_by(&self, id: u64, route: Route) -> bool {
+        let mut state = self.state();
+        let live = state.live.iter_mut().find(|(live, _)| *live == id);
+        live.map(|(_, at)| *at = route).is_some()
     }
 
     fn leave(&self, id: u64) -> Option<Route> {
@@ -80,10 +83,11 @@ pub(super) async fn ask(call: Arc<Call>, question: Question) -> Result<InputResp
         return Err(AskError::Unreachable);
     }
     let (id, response) = session.waiters().enlist().ok_or(AskError::SessionEnded)?;
-    let request = Request { call, session, id };
-    if !request.call.requests.enter(id) {
+    if !call.requests.enter(id) {
+        session.waiters().retire(id);
         return Err(AskError::Unreachable);
     }
+    let request = Request { call, session, id };
     let time = question.own_timeout().unwrap_or(request.call.server.limits.ask_time).min(NEVER);
     let response = timeout(time, async {
         request.send(&question).await?;
@@ -113,15 +117,13 @@ impl Request {
         let params = question.params_for(self.call.revision, || self.elicitation_id());
         let ask = Ask { jsonrpc: "2.0", id: self.id, method: question.method(), params };
         let frame = Frame::message(&ask).map_err(|_| AskError::Unreachable)?;
-        let route = if self.call.send(&frame).await {
-            Route::Answer
-        } else if self.session.mailbox().send(frame.event()) {
-            Route::General
-        } else {
-            return Err(AskError::Unreachable);
-        };
-        self.call.requests.sent(self.id, route);
-        Ok(())
+        let goes_by = |route| move || self.call.requests.goes_by(self.id, route);
+        if self.call.send_if(&frame, goes_by(Route::Answer)).await
+            || self.session.mailbox().send(frame.event(), goes_by(Route::General))
+        {
+            return Ok(());
+        }
+        Err(self.lost())
     }
 
     /// An id for an elicitation that has none of the application's own: random, so that it is the server's only one.
@@ -175,9 +177,7 @@ fn take_back(call: &Call, session: &SessionState, id: u64, route: Route) {
     match route {
         Route::None => {}
         Route::Answer => call.push(&frame),
-        Route::General => {
-            session.mailbox().send(frame.event());
-        }
+        Route::General => session.mailbox().push(frame.event()),
     }
 }
 

@@ -29,6 +29,11 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
+    /// What the first round leaves where nothing was asked.
+    pub(super) fn first() -> Self {
+        Self { round: 1, ..Self::default() }
+    }
+
     pub(super) fn holds_anything(&self) -> bool {
         self.own.is_some() || !self.asked.is_empty()
     }
@@ -54,6 +59,12 @@ struct Answered {
     result: Box<RawValue>,
 }
 
+impl Answered {
+    fn now(result: Box<RawValue>) -> Self {
+        Self { at: now(), result }
+    }
+}
+
 /// The questions of one run of a handler.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds(Mutex<State>);
@@ -62,7 +73,7 @@ pub(crate) struct Rounds(Mutex<State>);
 struct State {
     round: u32,
     asked: Vec<Asked>,
-    /// What the client sent: answers by wire key.
+    /// What the client sent without a state: answers by wire key.
     responses: BTreeMap<String, Box<RawValue>>,
     /// How many questions of each digest were asked in this run.
     places: HashMap<u128, usize>,
@@ -102,11 +113,20 @@ pub(crate) struct Round {
 }
 
 impl Rounds {
-    /// A run that goes on from what was carried and what the client answered.
+    /// A run without a state: the first, or one whose client does not keep states.
+    pub(super) fn first(responses: Option<&[u8]>) -> Self {
+        Self(Mutex::new(State { responses: by_key(responses), ..State::default() }))
+    }
+
+    /// A run that goes on from what was carried and what the client answered. Of the answers, those count that were asked
+    /// for. They are kept even where this run does not come to their question before it ends: nobody is asked twice.
     pub(super) fn resume(carried: Carried, responses: Option<&[u8]>) -> Self {
-        // What is no object holds no answers: all are asked for again.
-        let responses = responses.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default();
-        Self(Mutex::new(State { round: carried.round, asked: carried.asked, responses, ..State::default() }))
+        let Carried { round, mut asked, .. } = carried;
+        let mut responses = by_key(responses);
+        for asked in asked.iter_mut().filter(|asked| asked.answer.is_none()) {
+            asked.answer = responses.remove(&asked.key).map(Answered::now);
+        }
+        Self(Mutex::new(State { round, asked, ..State::default() }))
     }
 
     pub(super) fn place(&self, name: &str, question: &Question) -> Place {
@@ -173,10 +193,10 @@ impl Rounds {
         Some(Round { questions, carried: Carried { round: state.round + 1, asked, own: None } })
     }
 
-    /// What a round by hand carries on, beside its own state.
-    pub(super) fn carry(&self, own: Option<String>) -> Carried {
+    /// What a round by hand carries on, beside the handler's own state.
+    pub(super) fn carry(&self) -> Carried {
         let state = self.state();
-        Carried { round: state.round + 1, asked: state.asked.clone(), own }
+        Carried { round: state.round + 1, asked: state.asked.clone(), own: None }
     }
 
     /// The run is over: questions that are held elsewhere fail.
@@ -206,27 +226,20 @@ impl State {
         std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
     }
 
-    /// What is known of a question, and whether that is nothing. An answer that has come is kept for the rounds to come.
+    /// What is known of a question, and whether that is nothing. An answer of the wrong shape is none.
     fn look_up(&mut self, place: &Place, question: &Question) -> (Asked, bool) {
-        let known = self.asked(place.digest, place.nth).cloned();
-        let is_new = known.is_none();
-        let mut asked = known.unwrap_or_else(|| Asked {
-            key: place.key.clone(),
-            digest: hex(place.digest),
-            nth: place.nth,
-            at: now(),
-            answer: None,
-        });
-        if asked.answer.is_some() {
-            return (asked, is_new);
+        let fits = |answer: &Answered| question.kind().is_answered_by(answer.result.get());
+        let digest = hex(place.digest);
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.nth == place.nth && asked.digest == digest) {
+            asked.answer = asked.answer.take().filter(fits);
+            return (asked.clone(), false);
         }
-        let response = self.responses.remove(&asked.key);
-        if let Some(result) = response.filter(|result| question.kind().is_answered_by(result.get())) {
-            asked.answer = Some(Answered { at: now(), result });
-            self.asked.retain(|kept| kept.key != asked.key);
+        let answer = self.responses.remove(&place.key).map(Answered::now).filter(fits);
+        let asked = Asked { key: place.key.clone(), digest, nth: place.nth, at: now(), answer };
+        if asked.answer.is_some() {
             self.asked.push(asked.clone());
         }
-        (asked, is_new)
+        (asked, true)
     }
 }
 
@@ -241,6 +254,11 @@ fn settle(asked: &Asked, is_new: bool, question: &Question) -> Option<Result<Inp
     }
 }
 
+/// The answers by key. What is no object holds none: all are asked for again.
+fn by_key(responses: Option<&[u8]>) -> BTreeMap<String, Box<RawValue>> {
+    responses.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default()
+}
+
 fn hex(digest: u128) -> String {
     format!("{digest:032x}")
 }
@@ -252,3 +270,6 @@ fn now() -> u64 {
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,8 +148,10 @@ impl Post<'_> {
             opened.take().iter().for_each(|session| shared.sessions.forget(session));
         }
         let id = opened.and_then(|session| HeaderValue::from_str(session.id()).ok());
-        let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));
-        Posted::Exchange { exchange, session: id }
+        // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can be
+        // resumed.
+        let in_session = call.session.is_some();
+        Posted::Exchange { exchange: exchange(Work::one(Subject::One(call), drive), in_session), session: id }
     }
 
     fn request(self, message: Message) -> Result<Posted, Refusal> {
@@ -159,7 +161,7 @@ impl Post<'_> {
         let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
         let drive = start(shared, &call, ticket).map_err(|refusal| refusal.with_id(call.message.id()))?;
         let in_session = call.session.is_some();
-        Ok(exchange(Work::one(Subject::One(call), drive), in_session))
+        Ok(Posted::Exchange { exchange: exchange(Work::one(Subject::One(call), drive), in_session), session: None })
     }
 
     /// A notification of the connection's life is the transport's; any other the handler hears.
@@ -221,8 +223,10 @@ impl Post<'_> {
         if drives.is_empty() && queue.status().is_none() {
             return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
         }
-        let batch = Batch { server: Arc::clone(&self.shared.server), form: self.form(), queue, calls };
-        Ok(exchange(Work::batch(Arc::new(batch), drives), self.session.is_some()))
+        let (form, in_session) = (self.form(), self.session.is_some());
+        let batch = Batch { server: Arc::clone(&self.shared.server), form, queue, calls, session: self.session };
+        let exchange = exchange(Work::batch(Arc::new(batch), drives), in_session);
+        Ok(Posted::Exchange { exchange, session: None })
     }
 
     /// Batches are part of 2025-03-26 alone: of a session that negotiated it, or of a request that belongs to none and
@@ -283,8 +287,6 @@ fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive,
 }
 
 /// What is done in a session is the session's; anything else ends with its exchange.
-fn exchange(work: Work, in_session: bool) -> Posted {
-    let exchange =
-        if in_session { Exchange::Detached(Detached::new(work)) } else { Exchange::Attached(Attached::new(work)) };
-    Posted::Exchange { exchange, session: None }
+fn exchange(work: Work, in_session: bool) -> Exchange {
+    if in_session { Exchange::Detached(Detached::new(work)) } else { Exchange::Attached(Attached::new(work)) }
 }

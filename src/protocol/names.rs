@@ -62,6 +62,7 @@ pub(crate) mod method {
 pub(crate) mod header {
     use http::HeaderName;
 
+    pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
     pub(crate) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
     pub(crate) const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
     pub(crate) const PARAM_PREFIX: &str = "mcp-param-";

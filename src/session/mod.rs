@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 pub(crate) use hooks::{announce, farewell};
 pub(crate) use in_flight::{InFlight, Lease};
-pub(crate) use registry::{Registry, mint};
-pub(crate) use state::{AnswerStream, Client, SessionState};
+pub(crate) use registry::{Keeping, Registry, mint};
+pub(crate) use state::{AnswerStream, Client, Kept, SessionState};
 
 use crate::principal::Principal;
 use crate::protocol::revision::Revision;

@@ -11,11 +11,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::{Client, SessionEnd, SessionState, announce, farewell};
+use super::{Client, Kept, SessionEnd, SessionState, announce, farewell};
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::server::Server;
+use crate::store::Store;
+use crate::subscribe::{Hub, Wants};
 
 const SHARDS: usize = 16;
 
@@ -25,10 +27,18 @@ const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 
 type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;
 
+/// What sessions that keep their streams have in common.
+#[derive(Debug)]
+pub(crate) struct Keeping {
+    pub(crate) store: Arc<Store>,
+    pub(crate) hub: Arc<Hub>,
+}
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Registry {
     server: Arc<Server>,
+    keeping: Option<Keeping>,
     count: AtomicUsize,
     hasher: RandomState,
     shards: [Shard; SHARDS],
@@ -36,9 +46,10 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(server: Arc<Server>) -> Arc<Self> {
+    pub(crate) fn new(server: Arc<Server>, keeping: Option<Keeping>) -> Arc<Self> {
         Arc::new(Self {
             server,
+            keeping,
             count: AtomicUsize::new(0),
             hasher: RandomState::new(),
             shards: Default::default(),
@@ -58,11 +69,20 @@ impl Registry {
         client: Client,
     ) -> Result<Arc<SessionState>, Refusal> {
         self.take_place()?;
-        let id = mint().inspect_err(|_| self.give_place_back())?;
-        let state = Arc::new(SessionState::new(id, principal, revision, client));
+        let state = self.make(principal, revision, client).inspect_err(|_| self.give_place_back())?;
+        let state = Arc::new(state);
         self.shard(state.id()).insert(state.id().into(), Arc::clone(&state));
         self.start_sweeper();
         Ok(state)
+    }
+
+    fn make(&self, principal: Option<Principal>, revision: Revision, client: Client) -> Result<SessionState, Refusal> {
+        let state = SessionState::new(mint()?, principal, revision, client);
+        let Some(Keeping { store, hub }) = &self.keeping else {
+            return Ok(state);
+        };
+        let kept = Kept::begin(store, hub, state.mailbox(), Wants::of(&self.server.capabilities));
+        Ok(state.keeping(kept.ok_or_else(|| Refusal::new(RefusalKind::Overloaded))?))
     }
 
     /// Lets the application hear of a session that was opened. The handler may panic.
@@ -165,8 +185,11 @@ impl Registry {
 
     fn sweep(&self) {
         let now = Instant::now();
-        for session in self.all().into_iter().filter(|session| self.is_expired(session, now)) {
-            self.end_unused(&session, SessionEnd::Expired);
+        for session in self.all() {
+            session.kept().iter().for_each(|kept| kept.log.expire(now));
+            if self.is_expired(&session, now) {
+                self.end_unused(&session, SessionEnd::Expired);
+            }
         }
     }
 

@@ -200,9 +200,9 @@ fn acknowledge(id: &[u8], granted: &Filter) -> Option<Frame> {
 /// Says on a byte stream that the server ends a subscription. The response follows.
 pub(crate) fn cancelled(id: &[u8]) -> Option<Frame> {
     #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
     struct Cancelled<'a> {
         _meta: Option<Tag<'a>>,
+        #[serde(rename = "requestId")]
         request_id: &'a RawValue,
     }
     let params = Cancelled { _meta: Tag::of(id), request_id: serde_json::from_slice(id).ok()? };
