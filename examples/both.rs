@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mcp_transport::{
     Capabilities, Changes, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StdioTransport,
-    StreamableHttpService, drain_all,
+    StreamableHttpService, Transport, drain_all,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -82,8 +82,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tokio::select! {
         end = &mut ended => drop(end?),
         () = terminated => {
-            let drained = drain_all(&[&stdio, &http], Duration::from_secs(5));
-            let (_, end) = tokio::join!(drained, &mut ended);
+            let transports: [&dyn Transport; 2] = [&stdio, &http];
+            let (_, end) = tokio::join!(drain_all(&transports, Duration::from_secs(5)), &mut ended);
             end?;
             return Ok(());
         }
