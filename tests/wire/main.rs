@@ -22,6 +22,7 @@ mod listen;
 mod modern;
 mod origin;
 mod publish;
+mod resume;
 mod sessionless;
 mod shutdown;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     shutdown::register(&mut wire);
     listen::register(&mut wire);
     publish::register(&mut wire);
+    resume::register(&mut wire);
     limits::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }
