@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -74,10 +74,11 @@ impl RequestContext {
 
     /// Returns the head of the HTTP request, where it came by HTTP.
     pub fn http(&self) -> Option<&http::request::Parts> {
-        Some(&self.call.http)
+        self.call.via.http()
     }
 
-    /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
+    /// Returns what was left for the handler: by the layers in front of the transport in the HTTP request's extensions,
+    /// by the application in those of the [byte stream](crate::StdioBuilder::extensions).
     ///
     /// ```
     /// # use mcp_transport::{McpError, RequestContext};
@@ -89,7 +90,7 @@ impl RequestContext {
     /// }
     /// ```
     pub fn extensions(&self) -> &http::Extensions {
-        &self.call.http.extensions
+        self.call.via.extensions()
     }
 
     /// Returns on whose behalf the request comes, as
@@ -227,6 +228,30 @@ impl RequestContext {
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
         self.call.send(&frame).await;
         Ok(())
+    }
+
+    /// Lets the client's connection go, but not the request: the client reads what has been sent so far, waits for
+    /// `retry` and comes back for the rest (2025-11-25, "Sending Messages to the Server"). So a long task holds no
+    /// connection open. What is sent meanwhile, and the answer, are kept for it in the event store.
+    ///
+    /// An answer that is no event stream yet becomes one for it. It can be done again once the client is back.
+    ///
+    /// Returns whether the connection goes. It does not, and the call has no effect, where the client could not come back
+    /// or is not there: in any other revision, outside a session, without an [`EventStore`](crate::EventStore), where
+    /// the client takes only JSON, and while it is away.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # async fn render() {}
+    /// # async fn f(cx: mcp_transport::RequestContext) {
+    /// if cx.close_connection(Duration::from_secs(5)) {
+    ///     // The client asks again in 5 s. It makes no difference to what follows.
+    /// }
+    /// render().await;
+    /// # }
+    /// ```
+    pub fn close_connection(&self, retry: Duration) -> bool {
+        self.call.let_go(retry)
     }
 
     /// Asks the client's user, model or host, and waits for the answer: straight-line code that every revision's clients

@@ -27,6 +27,10 @@ pub struct Limits {
     pub(crate) state_bytes: usize,
     pub(crate) session_idle: Duration,
     pub(crate) sessions: usize,
+    pub(crate) stored_bytes: usize,
+    pub(crate) stored_bytes_in_all: usize,
+    pub(crate) stored_events: usize,
+    pub(crate) stored_for: Duration,
     pub(crate) listing_pages: usize,
     pub(crate) listing_tools: usize,
     pub(crate) rounds: u32,
@@ -34,6 +38,7 @@ pub struct Limits {
     pub(crate) handler_time: Option<Duration>,
     pub(crate) commit_after: Duration,
     pub(crate) keep_alive: Duration,
+    pub(crate) drain_time: Duration,
 }
 
 impl Default for Limits {
@@ -50,6 +55,10 @@ impl Default for Limits {
             state_bytes: 16 << 10,
             session_idle: Duration::from_secs(30 * 60),
             sessions: 10_000,
+            stored_bytes: 4 << 20,
+            stored_bytes_in_all: 256 << 20,
+            stored_events: 1000,
+            stored_for: Duration::from_secs(10 * 60),
             listing_pages: 100,
             listing_tools: 10_000,
             rounds: 8,
@@ -57,6 +66,7 @@ impl Default for Limits {
             handler_time: None,
             commit_after: Duration::from_secs(15),
             keep_alive: Duration::from_secs(15),
+            drain_time: Duration::from_secs(30),
         }
     }
 }
@@ -65,8 +75,8 @@ impl Default for Limits {
 const MOST_NESTING: u32 = 128;
 
 impl Limits {
-    /// Bytes of one HTTP request body, at least 1 and below 4 GiB. Default 4 MiB. Counted while it is read; past it the
-    /// client sees status 413.
+    /// Bytes of one HTTP request body, or of one line of a byte stream, at least 1 and below 4 GiB. Default 4 MiB. Counted
+    /// while it is read; past it the client sees status 413, on a byte stream `-32700`, and the next line is read.
     ///
     /// Memory: that many bytes for each request being read.
     #[must_use]
@@ -90,8 +100,9 @@ impl Limits {
         self
     }
 
-    /// Requests being answered at once in one session. Default 1,024. Past it the client sees 503; a
-    /// `ping` is never refused, and in a batch it is that message's own error.
+    /// Requests being answered at once in one session or on one byte stream. Default 1,024. Past it the client sees 503,
+    /// on a byte stream `-32603`; a `ping` is never refused, and in a batch it is that message's own error. On a byte
+    /// stream a request counts until its answer is written.
     ///
     /// Memory: the bodies of that many requests for each session, and what their handlers hold.
     #[must_use]
@@ -138,7 +149,7 @@ impl Limits {
         self
     }
 
-    /// Bytes of messages queued on one event stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
+    /// Bytes of messages queued on one event stream or byte stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
     /// message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that sends waits.
     ///
     /// Memory: that many bytes for each open stream, and the answer itself on top.
@@ -155,6 +166,44 @@ impl Limits {
     #[must_use]
     pub const fn state_bytes(mut self, bytes: usize) -> Self {
         self.state_bytes = bytes;
+        self
+    }
+
+    /// Events kept in one session with an [event store](crate::EventStore). Default 1,000. Past it the oldest go, and a
+    /// client that asks for them gets 400; on its GET stream it is told once of each list that it may have changed.
+    ///
+    /// Memory: see [`stored_bytes`](Self::stored_bytes).
+    #[must_use]
+    pub const fn stored_events(mut self, events: usize) -> Self {
+        self.stored_events = events;
+        self
+    }
+
+    /// Bytes of the events kept in one session with an [event store](crate::EventStore), each counted 256 bytes more
+    /// than it has. Default 4 MiB. Past it the oldest go, as with [`stored_events`](Self::stored_events). An event that
+    /// is larger alone is not kept.
+    ///
+    /// Memory: that many bytes for each session, as long as all sessions stay within
+    /// [`stored_bytes_in_all`](Self::stored_bytes_in_all), and as much again for each stream that is being resumed by a
+    /// client that does not read.
+    #[must_use]
+    pub const fn stored_bytes(mut self, bytes: usize) -> Self {
+        self.stored_bytes = bytes;
+        self
+    }
+
+    /// The same for all sessions together. Default 256 MiB. Past it the oldest events go, whichever session's they are.
+    #[must_use]
+    pub const fn stored_bytes_in_all(mut self, bytes: usize) -> Self {
+        self.stored_bytes_in_all = bytes;
+        self
+    }
+
+    /// How long an event is kept in an [event store](crate::EventStore). Default 10 minutes. After it a client that
+    /// asks for it sees what it sees past [`stored_events`](Self::stored_events).
+    #[must_use]
+    pub const fn stored_for(mut self, time: Duration) -> Self {
+        self.stored_for = time;
         self
     }
 
@@ -205,6 +254,10 @@ impl Limits {
 
     /// How long a handler may be silent before its answer becomes an event stream with keep-alive comments. Default
     /// 15 s. Choose it shorter than proxies in front wait for a first byte.
+    ///
+    /// Zero makes a stream of every answer with status 200 that its client can take as one, also where the handler is
+    /// never silent. With an [`EventStore`](crate::EventStore) no
+    /// answer of a session then gets lost with its connection.
     #[must_use]
     pub const fn commit_after(mut self, time: Duration) -> Self {
         self.commit_after = time;
@@ -216,6 +269,14 @@ impl Limits {
     #[must_use]
     pub const fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;
+        self
+    }
+
+    /// How long requests may go on after the end of a byte stream's input. Default 30 s. Past it they are cancelled, and
+    /// their client sees `-32603`.
+    #[must_use]
+    pub const fn drain_time(mut self, time: Duration) -> Self {
+        self.drain_time = time;
         self
     }
 

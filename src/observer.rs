@@ -47,6 +47,11 @@ pub trait Observer: Send + Sync + 'static {
         let _ = exchange;
     }
 
+    /// A client has come back for the rest of an answer's event stream, in the place of whoever read it before.
+    fn stream_resumed(&self, session: &Session) {
+        let _ = session;
+    }
+
     /// A handler panicked. The client reads "Internal error". Where `session_opened` panicked, `exchange` is the
     /// `initialize` that was to open the session, and there is none. For `session_closed` see
     /// [`Misuse::HookPanicked`].

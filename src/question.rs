@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use crate::mcp_error::McpError;
 use crate::protocol::input::{self, ElicitationAction, InputKind};
 use crate::protocol::names::method;
+use crate::protocol::revision::Revision;
+use crate::protocol::shape;
 
 /// What a handler asks of its client: of the user, the model or the host. See
 /// [`RequestContext::ask`](crate::RequestContext::ask).
@@ -117,6 +119,20 @@ impl Question {
 
     pub(crate) fn params(&self) -> Option<&RawValue> {
         self.params.as_deref()
+    }
+
+    /// The params as a client of the revision reads them. `new_id` makes an `elicitationId` where one is missing.
+    pub(crate) fn params_for(&self, revision: Revision, new_id: impl FnOnce() -> String) -> Option<Cow<'_, RawValue>> {
+        let params = self.params()?;
+        let edits = shape::question(&self.method, revision, params.get().as_bytes(), new_id);
+        if edits.is_empty() {
+            return Some(Cow::Borrowed(params));
+        }
+        let mut shaped = Vec::new();
+        edits.apply(params.get().as_bytes(), &mut shaped);
+        // JSON stays JSON.
+        let shaped = String::from_utf8(shaped).ok().and_then(|shaped| RawValue::from_string(shaped).ok());
+        Some(shaped.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 
     pub(crate) fn own_timeout(&self) -> Option<Duration> {

@@ -5,6 +5,7 @@ use http::StatusCode;
 use super::call::Call;
 use super::input_required::{self, Fault, INPUT_REQUIRED};
 use super::{Failure, Outcome};
+use crate::cancel::CancelCause;
 use crate::mcp_error::McpError;
 use crate::observer::{ExchangeEnd, Misuse};
 use crate::protocol::names::{code, method};
@@ -13,6 +14,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::sse::Frame;
 use crate::protocol::status::{self, HandlerCode};
 use crate::reply::{CacheRule, Reply, Stamp};
+use crate::server::ResultShape;
 
 /// An answer, ready to leave.
 #[derive(Debug)]
@@ -21,6 +23,14 @@ pub(crate) struct Finished {
     pub(crate) status: StatusCode,
     pub(crate) frame: Frame,
     pub(crate) end: ExchangeEnd,
+}
+
+impl Finished {
+    /// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
+    /// down may have nobody left to hand an answer to, and clients exist that fail over one.
+    pub(crate) fn is_withheld(&self) -> bool {
+        matches!(self.end, ExchangeEnd::Cancelled(CancelCause::Requested | CancelCause::SessionEnded))
+    }
 }
 
 /// Makes the answer of a call, and tells the observer what its client is not told.
@@ -45,7 +55,10 @@ pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
 /// Only some methods may answer that they need input first, and not every client can be asked for any.
 fn input_required(call: &Call, reply: Result<Reply, Fault>) -> Finished {
     match reply {
-        Ok(reply) => result(call, reply, ExchangeEnd::InputRequired),
+        Ok(mut reply) => {
+            reply.shape_questions(call.revision);
+            result(call, reply, ExchangeEnd::InputRequired)
+        }
         Err(Fault::Misuse(misuse)) => misused(call, &misuse),
         Err(Fault::Error(error)) => handler_error(call, &error),
     }
@@ -57,8 +70,10 @@ fn misused(call: &Call, misuse: &Misuse) -> Finished {
 }
 
 fn result(call: &Call, mut reply: Reply, end: ExchangeEnd) -> Finished {
-    if call.era() == Era::Modern {
-        reply.stamp(&Stamp { server_info: call.server.stamped_info(), cache: cache_rule(call) });
+    match (call.era(), call.server.shape) {
+        (Era::Modern, _) => reply.stamp(&Stamp { server_info: call.server.stamped_info(), cache: cache_rule(call) }),
+        (Era::Legacy, ResultShape::ClientRevision) => reply.shape(call.message.method(), call.revision),
+        (Era::Legacy, ResultShape::AsWritten) => {}
     }
     Finished { status: StatusCode::OK, frame: reply.finish(call.id()), end }
 }
@@ -70,12 +85,7 @@ fn cache_rule(call: &Call) -> CacheRule {
     match call.message.method() {
         // What a client's own answers went into is nobody else's, and not the resource itself.
         method::RESOURCES_READ if is_retry => CacheRule::Never,
-        method::DISCOVER
-        | method::TOOLS_LIST
-        | method::PROMPTS_LIST
-        | method::RESOURCES_LIST
-        | method::RESOURCES_READ
-        | method::RESOURCES_TEMPLATES_LIST => CacheRule::Default,
+        method if method::has_cache_hints(method) => CacheRule::Default,
         _ => CacheRule::None,
     }
 }

@@ -39,6 +39,8 @@ struct InRound {
 impl Ask {
     pub(crate) fn new(call: &Arc<Call>, name: &str, question: Question) -> Self {
         let asked = check(call, &question).and_then(|()| match call.era() {
+            // The answers of one round could not be kept for the next.
+            Era::Modern if !call.server.can_carry() => Err(AskError::Unsupported { capability: &[] }),
             Era::Legacy => Ok(State::Request(Box::pin(requests::ask(Arc::clone(call), question)))),
             Era::Modern => {
                 let place = call.rounds().ok_or(AskError::Unreachable)?.place(name, &question);
@@ -51,7 +53,7 @@ impl Ask {
 
 /// Whether this client can be asked this, while this call is answered.
 pub(super) fn check(call: &Call, question: &Question) -> Result<(), AskError> {
-    if call.era() == Era::Modern && !(call.takes_input() && call.server.can_carry()) {
+    if call.era() == Era::Modern && !call.takes_input() {
         return Err(AskError::Unsupported { capability: &[] });
     }
     let declared = call.client_capabilities().and_then(|json| serde_json::from_slice(json).ok());

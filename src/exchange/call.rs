@@ -4,9 +4,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::outbox::Outbox;
 use super::queue::Queue;
 use super::requests::{self, Requests};
 #[cfg(feature = "state")]
@@ -29,7 +32,7 @@ use crate::session::SessionState;
 pub(crate) struct Call {
     pub(crate) message: Message,
     pub(crate) revision: Revision,
-    pub(crate) http: http::request::Parts,
+    pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
     pub(crate) server: Arc<Server>,
     pub(crate) cancellation: Cancellation,
@@ -48,11 +51,44 @@ pub(crate) struct Call {
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, or the one it shares with its batch.
+/// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a byte
+/// stream.
 #[derive(Debug)]
 pub(crate) enum Outlet {
     Own(Queue),
     Shared(Arc<Queue>),
+    Stream {
+        outbox: Arc<Outbox>,
+        /// Where an exchange over HTTP would look.
+        unused: Queue,
+    },
+}
+
+impl Outlet {
+    /// Queues a message, waiting for room, if it is still wanted by then. Whether it was queued.
+    async fn send(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::Own(queue) => queue.send(frame.event(), is_wanted).await,
+            Self::Shared(queue) => queue.send(frame.event(), is_wanted).await,
+            Self::Stream { outbox, .. } => outbox.send(frame.line(), is_wanted).await,
+        }
+    }
+
+    /// Queues a message past the bound.
+    fn push(&self, frame: &Frame) {
+        match self {
+            Self::Own(queue) => queue.push(&frame.event()),
+            Self::Shared(queue) => queue.push(&frame.event()),
+            Self::Stream { outbox, .. } => outbox.answer(frame.line(), 0),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::Shared(queue) => Some(queue),
+            Self::Own(_) | Self::Stream { .. } => None,
+        }
+    }
 }
 
 impl Deref for Outlet {
@@ -62,6 +98,35 @@ impl Deref for Outlet {
         match self {
             Self::Own(queue) => queue,
             Self::Shared(queue) => queue,
+            Self::Stream { unused, .. } => unused,
+        }
+    }
+}
+
+/// The way a message came.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // nearly every call has a head, and a box would be an allocation
+pub(crate) enum Via {
+    /// By HTTP, under this head.
+    Http(http::request::Parts),
+    /// On a byte stream, of which the application said this.
+    Stream(Arc<http::Extensions>),
+}
+
+impl Via {
+    /// The head of the HTTP request, where there was one.
+    pub(crate) fn http(&self) -> Option<&http::request::Parts> {
+        match self {
+            Self::Http(head) => Some(head),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// What was left for the handler.
+    pub(crate) fn extensions(&self) -> &http::Extensions {
+        match self {
+            Self::Http(head) => &head.extensions,
+            Self::Stream(extensions) => extensions,
         }
     }
 }
@@ -70,7 +135,7 @@ impl Deref for Outlet {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) revision: Revision,
-    pub(crate) http: http::request::Parts,
+    pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
     pub(crate) session: Option<Arc<SessionState>>,
     pub(crate) form: Form,
@@ -101,7 +166,10 @@ impl Form {
 impl Call {
     /// A call with a queue of its own.
     pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
-        Self::with(server, message, caller, Outlet::Own(Queue::new(server.limits.queue_bytes)))
+        let queue = Queue::new(server.limits.queue_bytes);
+        let is_resumable = caller.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let outlet = if is_resumable { Outlet::Shared(Arc::new(queue)) } else { Outlet::Own(queue) };
+        Self::with(server, message, caller, outlet)
     }
 
     /// A call of a batch.
@@ -109,8 +177,14 @@ impl Call {
         Self::with(server, message, caller, Outlet::Shared(Arc::clone(queue)))
     }
 
+    /// A call on a byte stream.
+    pub(crate) fn on_stream(server: &Arc<Server>, message: Message, caller: Caller, outbox: &Arc<Outbox>) -> Self {
+        let outlet = Outlet::Stream { outbox: Arc::clone(outbox), unused: Queue::new(0) };
+        Self::with(server, message, caller, outlet)
+    }
+
     fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
-        let Caller { revision, http, principal, session, form } = caller;
+        let Caller { revision, via, principal, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(from_now),
             server: Arc::clone(server),
@@ -122,7 +196,7 @@ impl Call {
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
             message,
             revision,
-            http,
+            via,
             principal,
             session,
             form,
@@ -147,14 +221,22 @@ impl Call {
 
     /// The same for a message that may not be wanted any more once its turn has come.
     pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
-        self.form != Form::JsonOnly && self.queue.send(frame.event(), || !self.is_answered() && is_wanted()).await
+        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_over() && is_wanted()).await
     }
 
-    /// Queues a message past the bound, as [`Queue::push`] does.
+    /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
     pub(crate) fn push(&self, frame: &Frame) {
         if self.form != Form::JsonOnly && !self.is_answered() {
-            self.queue.push(frame.event());
+            self.queue.push(frame);
         }
+    }
+
+    /// Lets the client's connection go, to be told on the way to come back after `retry`. Whether there is one to let go,
+    /// and a way to come back.
+    pub(crate) fn let_go(&self, retry: Duration) -> bool {
+        let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
+        let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
+        may_poll && !self.is_over() && self.queue.let_go(retry)
     }
 
     /// Whether it may be answered with questions, up to 2025-11-25 by a result that stands for them. A notification of
@@ -198,9 +280,14 @@ impl Call {
         }
     }
 
-    /// Cancels in the client's name.
-    pub(crate) fn cancel_requested(&self, reason: Option<String>) {
-        if let Some(reason) = reason {
+    /// Cancels in the client's name, which has said so by `notifications/cancelled`.
+    pub(crate) fn cancel_requested(&self, notification: &Message) {
+        #[derive(Deserialize)]
+        struct Params {
+            reason: Option<String>,
+        }
+        let params = notification.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
+        if let Some(reason) = params.and_then(|params| params.reason) {
             // The first one stays.
             let _ = self.reason.set(reason.into());
         }
@@ -215,13 +302,13 @@ impl Call {
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
         if self.form != Form::JsonOnly {
             let note = || {
-                let rises = !self.is_answered() && self.rises(progress);
+                let rises = !self.is_over() && self.rises(progress);
                 if rises {
                     self.progress.store(progress.to_bits(), Ordering::Relaxed);
                 }
                 rises
             };
-            self.queue.send(frame.event(), note).await;
+            self.queue.send(&frame, note).await;
         }
     }
 
@@ -232,6 +319,11 @@ impl Call {
 
     fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing more may leave: it is answered, or its client has cancelled it and wants to hear no more.
+    fn is_over(&self) -> bool {
+        self.is_answered() || self.cancellation.cause() == Some(CancelCause::Requested)
     }
 
     /// Whether a report of progress rises above all that were queued.

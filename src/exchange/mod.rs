@@ -16,6 +16,7 @@ mod input_required;
 pub(crate) mod keep_alive;
 pub(crate) mod lifecycle;
 mod notified;
+pub(crate) mod outbox;
 pub(crate) mod queue;
 mod requests;
 mod rounds;
@@ -40,7 +41,7 @@ use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
 pub(crate) use input_required::Input;
-pub(crate) use notified::hear;
+pub(crate) use notified::{MOST_HOOKS, hear, heard};
 use rounds::Round;
 pub(crate) use stream::{AttachedStream, DetachedStream};
 use subject::Subject;
@@ -143,7 +144,7 @@ impl Answer {
     fn withheld(subject: &Subject) -> Self {
         match subject.form() {
             Form::JsonOnly => Self::Nothing,
-            Form::JsonFirst | Form::SseOnly => Self::Detached(DetachedStream::open(subject.clone())),
+            Form::JsonFirst | Form::SseOnly => Self::Detached(DetachedStream::empty(subject.clone())),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The messages of one stream on their way to the client: bounded, first in first out, nothing allocated until used.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
 use crate::protocol::sse::Frame;
+use crate::store::{Found, Log, Record, Unresumable};
 
 /// A message counts at least this part of the queue, so that one number bounds both bytes and messages.
 const MOST_MESSAGES: u32 = 256;
@@ -17,6 +19,9 @@ const MOST_MESSAGES: u32 = 256;
 ///
 /// One permit is one byte. Answers go past the bound: there is one for each request, and a handler that has finished
 /// cannot wait.
+///
+/// Once it is [recorded](Self::record), what is queued is kept in its session's log as well, and outlives the reader:
+/// while there is none nobody waits, and another may take up where that one left.
 #[derive(Debug)]
 pub(crate) struct Queue {
     capacity: u32,
@@ -75,7 +80,7 @@ impl Answers {
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// A message, and perhaps answers.
+    /// A message, and perhaps answers; or the end of the connection, but not of the stream.
     Messages,
     /// Answers, if any, and nothing else for ever.
     Answers,
@@ -93,9 +98,51 @@ struct State {
     messages: VecDeque<Message>,
     /// How many messages have been read.
     read: u64,
+    /// Empty once it is recorded: then they are messages.
     answers: Answers,
+    /// Whether there ever was an answer: those of requests that their client cancelled are withheld.
+    is_answered: bool,
     reader: Option<Waker>,
+    /// Whose turn it is to read.
+    turn: Turn,
+    presence: Presence,
     phase: Phase,
+    /// How long the client is to wait, where it is let go before there is a stream.
+    retry: Option<Duration>,
+    record: Option<Record>,
+}
+
+/// Counts the readers, so that an older one knows that it has been superseded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn(u64);
+
+impl Turn {
+    /// The reader that a queue begins with.
+    pub(crate) const FIRST: Self = Self(0);
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Presence {
+    #[default]
+    Reading,
+    /// The reader goes once it has read what is queued.
+    Leaving,
+    /// There is none, but there may be one again.
+    Away,
+}
+
+/// Whether a message has gone to the reader, who gives its room back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    ByReader,
+    ByRecord,
+}
+
+/// How a stream begins: with an event for its id alone or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Plain,
+    Marked,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,18 +170,20 @@ impl Queue {
         let mut state = self.state();
         let is_queued = state.phase == Phase::Open && is_wanted();
         if is_queued {
-            permits.forget();
-            state.messages.push_back(Message { event, cost });
+            let taken = state.queue(&event, cost);
             wake(state);
+            if taken == Taken::ByReader {
+                permits.forget();
+            }
         }
         is_queued
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
-    pub(crate) fn push(&self, event: Bytes) {
+    pub(crate) fn push(&self, event: &Bytes) {
         let mut state = self.state();
         if state.phase == Phase::Open {
-            state.messages.push_back(Message { event, cost: 0 });
+            state.queue(event, 0);
             wake(state);
         }
     }
@@ -150,8 +199,7 @@ impl Queue {
     /// Queues the last answer, past the bound, and ends the queue.
     pub(crate) fn finish(&self, reply: Reply) {
         let mut state = self.state();
-        state.answer(reply);
-        state.phase = Phase::Ended;
+        state.finish(reply);
         wake(state);
         self.room.close();
     }
@@ -159,19 +207,81 @@ impl Queue {
     /// Nothing more will come.
     pub(crate) fn end(&self) {
         let mut state = self.state();
-        state.phase = Phase::Ended;
+        state.end();
         wake(state);
         self.room.close();
     }
 
-    /// Gives up the reading side: what is queued is dropped, and so is whatever comes.
-    pub(crate) fn abandon(&self) {
+    /// Gives up the reading side. What is queued is dropped, and so is whatever comes, unless it is recorded. Does nothing
+    /// for a reader that has been superseded.
+    pub(crate) fn leave(&self, turn: Turn) {
         let mut state = self.state();
-        state.messages = VecDeque::new();
-        state.answers = Answers::default();
-        state.phase = Phase::Ended;
+        if state.turn != turn {
+            return;
+        }
+        let messages = std::mem::take(&mut state.messages);
+        if state.record.is_some() {
+            state.presence = Presence::Away;
+            wake(state);
+            // Whoever waits for room need not wait any more.
+            self.give_back(messages.iter().map(|message| message.cost).sum());
+        } else {
+            state.answers = Answers::default();
+            state.phase = Phase::Ended;
+            wake(state);
+            self.room.close();
+        }
+    }
+
+    /// As [`leave`](Self::leave), where nobody has begun to read.
+    pub(crate) fn abandon(&self) {
+        self.leave(Turn::FIRST);
+    }
+
+    /// From now on what is queued has ids and is kept; what has not been read yet, too. Does nothing where the session
+    /// has ended.
+    pub(crate) fn record(self: &Arc<Self>, log: &Arc<Log>, opening: Opening) {
+        let mut state = self.state();
+        let retry = state.retry.take();
+        state.record = Record::begin(log, Found::Answer(Arc::clone(self)));
+        state.rewrite(opening);
+        if let Some(retry) = retry.filter(|_| state.phase == Phase::Open) {
+            state.let_go(retry);
+        }
+    }
+
+    /// Lets the reader go once it has read what is queued, and tells its client when to come back. An answer that has no
+    /// form yet becomes a stream for it. Whether there is a reader to let go.
+    pub(crate) fn let_go(&self, retry: Duration) -> bool {
+        let mut state = self.state();
+        let is_reading = state.phase == Phase::Open && state.presence == Presence::Reading;
+        if is_reading {
+            state.let_go(retry);
+            wake(state);
+        }
+        is_reading
+    }
+
+    /// Reads on after an event, in the place of whoever reads now. `None` where the stream has ended and nothing of it is
+    /// left to read.
+    pub(crate) fn resume(&self, after: u64) -> Result<Option<Turn>, Unresumable> {
+        let mut state = self.state();
+        let events = state.record.as_ref().ok_or(Unresumable::Unknown)?.after(after)?;
+        if events.is_empty() && state.phase == Phase::Ended && state.is_answered {
+            return Ok(None);
+        }
+        let replayed = events.into_iter().map(|event| Message { event, cost: 0 }).collect();
+        let dropped = std::mem::replace(&mut state.messages, replayed);
+        state.turn = Turn(state.turn.0 + 1);
+        state.presence = Presence::Reading;
+        let turn = state.turn;
         wake(state);
-        self.room.close();
+        self.give_back(dropped.iter().map(|message| message.cost).sum());
+        Ok(Some(turn))
+    }
+
+    fn give_back(&self, permits: u32) {
+        self.room.add_permits(usize::try_from(permits).unwrap_or_default());
     }
 
     /// Tells what lies before a reader that has not begun to read.
@@ -182,6 +292,9 @@ impl Queue {
         }
         if state.phase == Phase::Ended {
             return Poll::Ready(Outlook::Answers);
+        }
+        if state.retry.is_some() {
+            return Poll::Ready(Outlook::Messages);
         }
         state.watch(cx);
         Poll::Pending
@@ -197,25 +310,29 @@ impl Queue {
         std::mem::take(&mut self.state().answers)
     }
 
-    /// Whether the queue has ended and everything has been read.
-    pub(crate) fn is_drained(&self) -> bool {
+    /// Whether the reader of this turn has nothing more to read.
+    pub(crate) fn is_drained(&self, turn: Turn) -> bool {
         let state = self.state();
-        state.phase == Phase::Ended && state.messages.is_empty() && state.answers.is_empty()
+        let is_over = state.phase == Phase::Ended || state.presence == Presence::Leaving;
+        state.turn != turn || is_over && state.messages.is_empty() && state.answers.is_empty()
     }
 
-    /// The next event; `None` after the last. For one reader.
-    pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
+    /// The next event for the reader of this turn; `None` after the last, or once another reads.
+    pub(crate) fn poll_next(&self, turn: Turn, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.state();
+        if state.turn != turn {
+            return Poll::Ready(None);
+        }
         if state.answers.is_due(state.read) {
             return Poll::Ready(state.answers.pop().map(|answer| answer.frame.event()));
         }
         if let Some(Message { event, cost }) = state.messages.pop_front() {
             state.read += 1;
             drop(state);
-            self.room.add_permits(usize::try_from(cost).unwrap_or_default());
+            self.give_back(cost);
             return Poll::Ready(Some(event));
         }
-        if state.phase == Phase::Ended {
+        if state.phase == Phase::Ended || state.presence == Presence::Leaving {
             return Poll::Ready(None);
         }
         state.watch(cx);
@@ -223,8 +340,7 @@ impl Queue {
     }
 
     fn cost(&self, message: &Bytes) -> u32 {
-        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        length.clamp(self.capacity / MOST_MESSAGES, self.capacity)
+        cost(message, self.capacity)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -233,10 +349,92 @@ impl Queue {
 }
 
 impl State {
+    /// Queues an event for whoever reads it.
+    fn queue(&mut self, event: &Bytes, cost: u32) -> Taken {
+        let event = match &mut self.record {
+            Some(record) => record.write(event),
+            None => event.clone(),
+        };
+        self.hand_on(event, cost)
+    }
+
+    fn hand_on(&mut self, event: Bytes, cost: u32) -> Taken {
+        if self.presence != Presence::Reading {
+            return Taken::ByRecord;
+        }
+        self.messages.push_back(Message { event, cost });
+        Taken::ByReader
+    }
+
     fn answer(&mut self, reply: Reply) {
-        if self.phase == Phase::Open {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.is_answered = true;
+        if self.record.is_some() {
+            self.queue(&reply.frame.event(), 0);
+        } else {
             let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
             self.answers.push(Queued { reply, after });
+        }
+    }
+
+    fn finish(&mut self, reply: Reply) {
+        match &mut self.record {
+            Some(record) if self.phase == Phase::Open => {
+                self.is_answered = true;
+                let event = record.write_last(&reply.frame.event());
+                self.hand_on(event, 0);
+                self.phase = Phase::Ended;
+            }
+            _ => {
+                self.answer(reply);
+                self.end();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.phase, Phase::Ended) == Phase::Open {
+            self.record.iter().for_each(Record::end);
+        }
+    }
+
+    /// Writes what has been queued so far into the record, in the order in which it would have been read.
+    fn rewrite(&mut self, opening: Opening) {
+        let Some(record) = &mut self.record else {
+            return;
+        };
+        let mut unwritten = std::mem::take(&mut self.messages);
+        if opening == Opening::Marked {
+            self.messages.push_back(Message { event: record.mark(None), cost: 0 });
+        }
+        loop {
+            let message = if self.answers.is_due(self.read) {
+                self.answers.pop().map(|answer| Message { event: answer.frame.event(), cost: 0 })
+            } else {
+                self.read += 1;
+                unwritten.pop_front()
+            };
+            let Some(Message { event, cost }) = message else {
+                break;
+            };
+            self.messages.push_back(Message { event: record.write(&event), cost });
+        }
+        if self.phase == Phase::Ended {
+            record.end();
+        }
+    }
+
+    /// The last thing the reader reads is when to come back.
+    fn let_go(&mut self, retry: Duration) {
+        match &mut self.record {
+            Some(record) => {
+                let event = record.mark(Some(retry));
+                self.hand_on(event, 0);
+                self.presence = Presence::Leaving;
+            }
+            None => self.retry = Some(retry),
         }
     }
 
@@ -246,6 +444,12 @@ impl State {
             none => *none = Some(cx.waker().clone()),
         }
     }
+}
+
+/// What a message takes of a queue.
+pub(super) fn cost(message: &Bytes, capacity: u32) -> u32 {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    length.clamp(capacity / MOST_MESSAGES, capacity)
 }
 
 /// Wakes the reader, after the lock is given back.

@@ -1,8 +1,11 @@
 //! Questions as clients up to 2025-11-25 get them: requests of the server's own, on the stream of the answer that is
 //! being made, or else on the session's general stream.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -116,9 +119,10 @@ impl Request {
             id: u64,
             method: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
-            params: Option<&'a RawValue>,
+            params: Option<Cow<'a, RawValue>>,
         }
-        let ask = Ask { jsonrpc: "2.0", id: self.id, method: question.method(), params: question.params() };
+        let params = question.params_for(self.call.revision, || self.elicitation_id());
+        let ask = Ask { jsonrpc: "2.0", id: self.id, method: question.method(), params };
         let frame = Frame::message(&ask).map_err(|_| AskError::Unreachable)?;
         let goes_by = |route| move || self.call.requests.goes_by(self.id, route);
         if self.call.send_if(&frame, goes_by(Route::Answer)).await
@@ -127,6 +131,16 @@ impl Request {
             return Ok(());
         }
         Err(self.lost())
+    }
+
+    /// An id for an elicitation that has none of the application's own: random, so that it is the server's only one.
+    fn elicitation_id(&self) -> String {
+        let mut bits = [0; 16];
+        match getrandom::fill(&mut bits) {
+            Ok(()) => URL_SAFE_NO_PAD.encode(bits),
+            // Then it is the only one in its session.
+            Err(_) => self.id.to_string(),
+        }
     }
 
     /// Why nobody can answer any more.

@@ -1,13 +1,17 @@
 //! The reading end of an answer that became an event stream.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
 use super::keep_alive::KeepAlive;
+use super::queue::{Opening, Queue, Turn};
 use super::subject::Subject;
 use crate::cancel::CancelCause;
-use crate::session::AnswerStream;
+use crate::protocol::sse;
+use crate::server::Server;
+use crate::session::{AnswerStream, Session, SessionState};
 
 /// The events of an answer that belongs to its exchange. Dropping it before its end cancels the work.
 #[derive(Debug)]
@@ -36,16 +40,42 @@ impl AttachedStream {
 
 impl Drop for AttachedStream {
     fn drop(&mut self) {
-        if !self.is_done() {
-            self.0.subject.cancel(CancelCause::Disconnected);
+        match &self.0.source {
+            Source::Exchange(subject) if !self.is_done() => subject.cancel(CancelCause::Disconnected),
+            _ => {}
         }
     }
 }
 
 impl DetachedStream {
+    /// From now on what is sent has ids, where the session keeps its streams.
     pub(super) fn open(subject: Subject) -> Self {
-        let session = subject.calls().first().and_then(|call| call.session.as_ref());
+        let session = subject.session();
+        let kept = session.and_then(|session| session.kept());
+        if let (Some(kept), Some(queue), Some(session)) = (kept, subject.shared_queue(), session) {
+            let opening = if session.revision().has_polling() { Opening::Marked } else { Opening::Plain };
+            queue.record(&kept.log, opening);
+        }
         Self { _holds: session.map(AnswerStream::of), events: Events::open(subject) }
+    }
+
+    /// A stream that ends at once, and that nobody has to resume.
+    pub(super) fn empty(subject: Subject) -> Self {
+        Self { _holds: subject.session().map(AnswerStream::of), events: Events::open(subject) }
+    }
+
+    /// The rest of a stream, for a client that has come back.
+    pub(crate) fn resume(server: &Arc<Server>, session: &Arc<SessionState>, queue: Arc<Queue>, turn: Turn) -> Self {
+        server.lifecycle.stream_opened();
+        server.observer.stream_resumed(&Session::new(Arc::clone(session)));
+        let events = Events {
+            source: Source::Resumed { server: Arc::clone(server), queue },
+            turn,
+            keep_alive: KeepAlive::default(),
+            // The first byte goes out at once, as on every stream that a GET opens.
+            greeting: Some(Bytes::from_static(sse::KEEP_ALIVE)),
+        };
+        Self { _holds: Some(AnswerStream::of(session)), events }
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -60,8 +90,33 @@ impl DetachedStream {
 /// The events, with comments while there are none.
 #[derive(Debug)]
 struct Events {
-    subject: Subject,
+    source: Source,
+    turn: Turn,
     keep_alive: KeepAlive,
+    greeting: Option<Bytes>,
+}
+
+/// Where events come from.
+#[derive(Debug)]
+enum Source {
+    Exchange(Subject),
+    Resumed { server: Arc<Server>, queue: Arc<Queue> },
+}
+
+impl Source {
+    fn queue(&self) -> &Queue {
+        match self {
+            Self::Exchange(subject) => subject.queue(),
+            Self::Resumed { queue, .. } => queue,
+        }
+    }
+
+    fn server(&self) -> &Server {
+        match self {
+            Self::Exchange(subject) => subject.server(),
+            Self::Resumed { server, .. } => server,
+        }
+    }
 }
 
 impl Events {
@@ -71,28 +126,31 @@ impl Events {
         if let Some(call) = subject.calls().first() {
             server.observer.stream_opened(&call.observed());
         }
-        Self { subject, keep_alive: KeepAlive::default() }
+        Self { source: Source::Exchange(subject), turn: Turn::FIRST, keep_alive: KeepAlive::default(), greeting: None }
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match self.subject.queue().poll_next(cx) {
+        if let Some(greeting) = self.greeting.take() {
+            return Poll::Ready(Some(greeting));
+        }
+        match self.source.queue().poll_next(self.turn, cx) {
             Poll::Ready(event) => {
                 self.keep_alive.restart();
                 Poll::Ready(event)
             }
-            Poll::Pending => self.keep_alive.poll(self.subject.server().limits.keep_alive, cx).map(Some),
+            Poll::Pending => self.keep_alive.poll(self.source.server().limits.keep_alive, cx).map(Some),
         }
     }
 
     /// Whether the answer has been read to its end.
     fn is_done(&self) -> bool {
-        self.subject.queue().is_drained()
+        self.greeting.is_none() && self.source.queue().is_drained(self.turn)
     }
 }
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.subject.queue().abandon();
-        self.subject.server().lifecycle.stream_closed();
+        self.source.queue().leave(self.turn);
+        self.source.server().lifecycle.stream_closed();
     }
 }

@@ -6,6 +6,7 @@ use super::call::{Call, Form};
 use super::queue::Queue;
 use crate::cancel::CancelCause;
 use crate::server::Server;
+use crate::session::SessionState;
 
 /// One call, or a batch.
 #[derive(Clone, Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct Batch {
     pub(crate) form: Form,
     pub(crate) queue: Arc<Queue>,
     pub(crate) calls: Vec<Arc<Call>>,
+    pub(crate) session: Option<Arc<SessionState>>,
 }
 
 impl Subject {
@@ -28,6 +30,21 @@ impl Subject {
         match self {
             Self::One(call) => &call.queue,
             Self::Batch(batch) => &batch.queue,
+        }
+    }
+
+    /// The same, where somebody else may read it after the exchange.
+    pub(crate) fn shared_queue(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::One(call) => call.queue.shared(),
+            Self::Batch(batch) => Some(&batch.queue),
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<&Arc<SessionState>> {
+        match self {
+            Self::One(call) => call.session.as_ref(),
+            Self::Batch(batch) => batch.session.as_ref(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, Response, StatusCode, request};
 
 use super::body::ResponseBody;
-use super::general::GeneralStream;
 use super::respond;
+use super::resume;
 use super::service::Shared;
 use crate::protocol::accept::Accepts;
 use crate::protocol::classify;
@@ -60,20 +60,27 @@ fn judge(shared: &Shared, parts: &request::Parts) -> Result<Option<Response<Resp
     }
 }
 
-/// While draining, a live session may still be deleted, and its client may answer and cancel: whether a POST is that,
-/// its body will tell.
+/// While draining, a live session may still be deleted, its client may read on what it has begun to read, and it may
+/// answer and cancel: whether a POST is that, its body will tell.
 fn is_exempt(shared: &Shared, parts: &request::Parts) -> bool {
-    matches!(parts.method, Method::POST | Method::DELETE) && matches!(session(shared, parts), Ok(Some(_)))
+    let session = || session(shared, parts).ok().flatten();
+    match parts.method {
+        Method::POST | Method::DELETE => session().is_some(),
+        Method::GET if resume::last_event_id(parts).is_some() => {
+            session().is_some_and(|session| session.kept().is_some())
+        }
+        _ => false,
+    }
 }
 
-/// Opens the general stream of a session.
+/// Opens a stream of a session.
 fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
     if matches!(Accepts::of(&parts.headers), Accepts::JsonOnly | Accepts::Neither) {
         return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
-    GeneralStream::open(shared, &session).map(|stream| respond::events(ResponseBody::general(stream)))
+    resume::open(shared, &session, parts).map(respond::events)
 }
 
 /// Ends a session.

@@ -21,8 +21,8 @@ enum Kind {
     Empty,
     Full(Bytes),
     Attached(AttachedStream),
-    Detached(DetachedStream),
-    General(GeneralStream),
+    Detached(Box<DetachedStream>),
+    General(Box<GeneralStream>),
     Listen(Box<ListenStream>),
 }
 
@@ -40,11 +40,11 @@ impl ResponseBody {
     }
 
     pub(super) fn detached(stream: DetachedStream) -> Self {
-        Self(Kind::Detached(stream))
+        Self(Kind::Detached(Box::new(stream)))
     }
 
     pub(super) fn general(stream: GeneralStream) -> Self {
-        Self(Kind::General(stream))
+        Self(Kind::General(Box::new(stream)))
     }
 
     pub(super) fn listen(stream: ListenStream) -> Self {

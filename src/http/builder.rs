@@ -19,10 +19,11 @@ use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
 use crate::protocol::origin::Loopback;
 use crate::protocol::revision::Revisions;
-use crate::server::{ServerBuilder, ServerInfoStamp};
-use crate::session::Registry;
+use crate::server::{ResultShape, ServerBuilder, ServerInfoStamp};
+use crate::session::{Keeping, Registry};
 #[cfg(feature = "state")]
 use crate::state::{ReplayGuard, StateKeys};
+use crate::store::{EventStore, Store};
 use crate::subscribe::Hub;
 
 /// Configures a [`StreamableHttpService`].
@@ -54,6 +55,7 @@ pub struct StreamableHttpBuilder {
     policy: Sessions,
     principal: Option<Box<PrincipalOf>>,
     second_get: SecondGet,
+    event_store: EventStore,
 }
 
 impl StreamableHttpBuilder {
@@ -68,6 +70,7 @@ impl StreamableHttpBuilder {
             policy: Sessions::default(),
             principal: None,
             second_get: SecondGet::default(),
+            event_store: EventStore::default(),
         }
     }
 
@@ -99,6 +102,12 @@ impl StreamableHttpBuilder {
     /// [`McpHandler::server_info`].
     pub fn server_info_stamp(mut self, stamp: ServerInfoStamp) -> Self {
         self.server.stamp = stamp;
+        self
+    }
+
+    /// Whether results get the shape of the client's revision. Default: they do.
+    pub fn result_shape(mut self, shape: ResultShape) -> Self {
+        self.server.shape = shape;
         self
     }
 
@@ -212,6 +221,19 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Whether the event streams of sessions can be resumed. Default: they cannot.
+    ///
+    /// ```
+    /// # use mcp_transport::{EventStore, StreamableHttpBuilder};
+    /// # fn f(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
+    /// builder.event_store(EventStore::InMemory)
+    /// # }
+    /// ```
+    pub fn event_store(mut self, store: EventStore) -> Self {
+        self.event_store = store;
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
@@ -245,6 +267,10 @@ impl StreamableHttpBuilder {
         let hub = Arc::new(Hub::default());
         let listener: Weak<dyn Listener> = Arc::<Hub>::downgrade(&hub);
         server.changes.listen(listener);
+        let keeping = match self.event_store {
+            EventStore::None => None,
+            EventStore::InMemory => Some(Keeping { store: Store::new(&server.limits), hub: Arc::clone(&hub) }),
+        };
         StreamableHttpService::from_shared(Shared {
             gate,
             hub,
@@ -253,7 +279,7 @@ impl StreamableHttpBuilder {
             policy: self.policy,
             principal_of: self.principal,
             second_get: self.second_get,
-            sessions: Registry::new(Arc::clone(&server)),
+            sessions: Registry::new(Arc::clone(&server), keeping),
             server,
         })
     }

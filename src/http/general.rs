@@ -1,7 +1,8 @@
 //! The general stream of a session: what GET opens (2025-03-26 to 2025-11-25, "Listening for Messages from the Server").
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -10,7 +11,7 @@ use crate::exchange::keep_alive::KeepAlive;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
 use crate::server::Server;
-use crate::session::SessionState;
+use crate::session::{Kept, SessionState};
 use crate::subscribe::{Place, Wants};
 
 /// What becomes of a second GET while the stream that an earlier one opened in the same session is open.
@@ -24,55 +25,115 @@ pub enum SecondGet {
     TakesOver,
 }
 
-/// An open general stream. It has no task: what it reads is its session's mailbox.
+/// An open general stream. It has no task: what it reads waits in its session.
 pub(crate) struct GeneralStream {
     server: Arc<Server>,
     session: Arc<SessionState>,
-    place: Place,
+    source: Source,
     keep_alive: KeepAlive,
-    /// The first byte goes out at once, so that the client and all proxies see the stream open.
-    greeted: bool,
+    /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
+    greeting: Option<Bytes>,
     ended: bool,
 }
 
+/// Where its events come from.
+enum Source {
+    /// A place in the hub: what is published while it is open.
+    Place(Place),
+    /// This turn of the general stream that the session keeps.
+    Kept { turn: u64 },
+}
+
+const GREETING: Bytes = Bytes::from_static(sse::KEEP_ALIVE);
+
+/// How long a client waits before it comes back to a server that is shutting down: by then a restarted one is up.
+const RESTART: Duration = Duration::from_secs(5);
+
 impl GeneralStream {
+    /// Opens the stream of a session.
     pub(super) fn open(shared: &Shared, session: &Arc<SessionState>) -> Result<Self, Refusal> {
-        let capabilities = &shared.server.capabilities;
-        let wants = Wants {
-            tools: capabilities.changes("tools"),
-            prompts: capabilities.changes("prompts"),
-            resources: capabilities.changes("resources"),
+        let Some(kept) = session.kept() else {
+            return Self::open_place(shared, session);
         };
         let turn = match shared.second_get {
-            SecondGet::Refused => session.mailbox().open(wants),
-            SecondGet::TakesOver => session.mailbox().take_over(wants),
+            SecondGet::Refused => kept.general.open(),
+            SecondGet::TakesOver => kept.general.take_over(),
         };
-        let turn = turn.ok_or_else(|| {
-            Refusal::new(if session.is_closed() { RefusalKind::UnknownSession } else { RefusalKind::StreamOpen })
-        })?;
+        let turn = turn.ok_or_else(|| not_opened(shared, session))?;
+        let mark = if session.revision().has_polling() { kept.general.mark(turn, None) } else { None };
+        let greeting = [sse::KEEP_ALIVE, mark.as_deref().unwrap_or_default()].concat();
+        Ok(Self::new(shared, session, Source::Kept { turn }, greeting.into()))
+    }
+
+    /// Reads on after an event of the stream, in the place of whoever reads it now.
+    pub(super) fn resume(
+        shared: &Shared,
+        session: &Arc<SessionState>,
+        kept: &Kept,
+        after: u64,
+    ) -> Result<Self, Refusal> {
+        let turn = kept.general.resume(after).map_err(|_| refused(session, RefusalKind::UnknownEvent))?;
+        let turn = turn.ok_or_else(|| not_opened(shared, session))?;
+        Ok(Self::new(shared, session, Source::Kept { turn }, GREETING))
+    }
+
+    fn open_place(shared: &Shared, session: &Arc<SessionState>) -> Result<Self, Refusal> {
+        let wants = Wants::of(&shared.server.capabilities);
+        let turn = match shared.second_get {
+            SecondGet::Refused => session.mailbox().open(wants),
+            SecondGet::TakesOver => session.mailbox().take_over(wants).map(|(turn, superseded)| {
+                superseded.into_iter().for_each(Waker::wake);
+                turn
+            }),
+        };
+        let turn = turn.ok_or_else(|| not_opened(shared, session))?;
+        Ok(Self::new(shared, session, Source::Place(shared.hub.add(session.mailbox(), turn)), GREETING))
+    }
+
+    fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes) -> Self {
         shared.server.lifecycle.stream_opened();
-        Ok(Self {
+        Self {
             server: Arc::clone(&shared.server),
             session: Arc::clone(session),
-            place: shared.hub.add(session.mailbox(), turn),
+            source,
             keep_alive: KeepAlive::default(),
-            greeted: false,
+            greeting: Some(greeting),
             ended: false,
-        })
+        }
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !std::mem::replace(&mut self.greeted, true) {
-            return Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)));
+        if let Some(greeting) = self.greeting.take() {
+            return Poll::Ready(Some(greeting));
         }
-        match self.place.poll_next(cx) {
-            Poll::Ready(notice) => {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        match self.poll_event(cx) {
+            Poll::Ready(event) => {
                 self.keep_alive.restart();
-                self.ended = notice.is_none();
-                Poll::Ready(notice.map(|notice| notice.legacy()))
+                self.ended = event.is_none();
+                Poll::Ready(event.or_else(|| self.farewell()))
             }
             Poll::Pending => self.keep_alive.poll(self.server.limits.keep_alive, cx).map(Some),
         }
+    }
+
+    fn poll_event(&self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
+        match (&self.source, self.session.kept()) {
+            (Source::Place(place), _) => place.poll_next(cx).map(|notice| notice.map(|notice| notice.legacy())),
+            (Source::Kept { turn }, Some(kept)) => kept.general.poll_next(*turn, cx),
+            (Source::Kept { .. }, None) => Poll::Ready(None),
+        }
+    }
+
+    /// The last event of a stream whose session goes on: when to come back.
+    fn farewell(&self) -> Option<Bytes> {
+        let Source::Kept { turn } = self.source else {
+            return None;
+        };
+        let goes_on = self.session.revision().has_polling() && !self.session.is_closed();
+        self.session.kept().filter(|_| goes_on)?.general.mark(turn, Some(RESTART))
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -82,7 +143,21 @@ impl GeneralStream {
 
 impl Drop for GeneralStream {
     fn drop(&mut self) {
+        if let (Source::Kept { turn }, Some(kept)) = (&self.source, self.session.kept()) {
+            kept.general.close(*turn);
+        }
         self.session.touch();
         self.server.lifecycle.stream_closed();
     }
+}
+
+/// Why the stream does not open. A transport that drains has no general streams any more.
+fn not_opened(shared: &Shared, session: &SessionState) -> Refusal {
+    let is_draining = shared.server.lifecycle.is_draining();
+    refused(session, if is_draining { RefusalKind::Draining } else { RefusalKind::StreamOpen })
+}
+
+/// A refusal, unless the session has just ended.
+pub(super) fn refused(session: &SessionState, otherwise: RefusalKind) -> Refusal {
+    Refusal::new(if session.is_closed() { RefusalKind::UnknownSession } else { otherwise })
 }

@@ -4,15 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::Context;
 
-use bytes::Bytes;
 use http::{HeaderValue, StatusCode, request};
-use serde::Deserialize;
 
 use super::post::{Exchange, Posted};
 use super::respond;
 use super::service::{Sessions, Shared};
 use crate::exchange::answer::refusal_frame;
-use crate::exchange::call::{Call, Caller, Form};
+use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
 use crate::exchange::queue::{Queue, Reply};
 use crate::exchange::subject::{Batch, Subject};
@@ -25,9 +23,6 @@ use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::session::{Client, Lease, SessionState};
-
-/// Bytes of client info and capabilities that a session keeps.
-const MOST_CLIENT_BYTES: usize = 64 << 10;
 
 /// A legacy POST and what its head says.
 struct Post<'a> {
@@ -99,7 +94,7 @@ impl Post<'_> {
     fn caller(&self, revision: Revision) -> Caller {
         Caller {
             revision,
-            http: self.parts.clone(),
+            via: Via::Http(self.parts.clone()),
             principal: self.principal.clone(),
             session: self.session.clone(),
             form: self.form(),
@@ -109,7 +104,7 @@ impl Post<'_> {
     /// The sender of the only message.
     fn into_caller(self, revision: Revision) -> Caller {
         let form = self.form();
-        Caller { revision, http: self.parts, principal: self.principal, session: self.session, form }
+        Caller { revision, via: Via::Http(self.parts), principal: self.principal, session: self.session, form }
     }
 
     fn form(&self) -> Form {
@@ -128,7 +123,7 @@ impl Post<'_> {
             .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?;
         let session = match params {
             Some(params) if self.shared.policy != Sessions::Off => {
-                let client = client(&params)?;
+                let client = Client::read(&params)?;
                 Some(self.shared.sessions.open(self.principal.clone(), revision, client)?)
             }
             _ => None,
@@ -153,8 +148,10 @@ impl Post<'_> {
             opened.take().iter().for_each(|session| shared.sessions.forget(session));
         }
         let id = opened.and_then(|session| HeaderValue::from_str(session.id()).ok());
-        let exchange = Exchange::Attached(Attached::new(Work::one(Subject::One(call), drive)));
-        Posted::Exchange { exchange, session: id }
+        // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can be
+        // resumed.
+        let in_session = call.session.is_some();
+        Posted::Exchange { exchange: exchange(Work::one(Subject::One(call), drive), in_session), session: id }
     }
 
     fn request(self, message: Message) -> Result<Posted, Refusal> {
@@ -164,7 +161,7 @@ impl Post<'_> {
         let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
         let drive = start(shared, &call, ticket).map_err(|refusal| refusal.with_id(call.message.id()))?;
         let in_session = call.session.is_some();
-        Ok(exchange(Work::one(Subject::One(call), drive), in_session))
+        Ok(Posted::Exchange { exchange: exchange(Work::one(Subject::One(call), drive), in_session), session: None })
     }
 
     /// A notification of the connection's life is the transport's; any other the handler hears.
@@ -191,14 +188,9 @@ impl Post<'_> {
 
     /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have crossed.
     fn cancel(&self, message: &Message) {
-        #[derive(Deserialize)]
-        struct Params {
-            reason: Option<String>,
-        }
         let request = self.session.as_ref().zip(message.cancelled_id());
         if let Some(call) = request.and_then(|(session, id)| session.in_flight().find(&id)) {
-            let params = message.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
-            call.cancel_requested(params.and_then(|params| params.reason));
+            call.cancel_requested(message);
         }
     }
 
@@ -231,8 +223,10 @@ impl Post<'_> {
         if drives.is_empty() && queue.status().is_none() {
             return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
         }
-        let batch = Batch { server: Arc::clone(&self.shared.server), form: self.form(), queue, calls };
-        Ok(exchange(Work::batch(Arc::new(batch), drives), self.session.is_some()))
+        let (form, in_session) = (self.form(), self.session.is_some());
+        let batch = Batch { server: Arc::clone(&self.shared.server), form, queue, calls, session: self.session };
+        let exchange = exchange(Work::batch(Arc::new(batch), drives), in_session);
+        Ok(Posted::Exchange { exchange, session: None })
     }
 
     /// Batches are part of 2025-03-26 alone: of a session that negotiated it, or of a request that belongs to none and
@@ -293,21 +287,6 @@ fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive,
 }
 
 /// What is done in a session is the session's; anything else ends with its exchange.
-fn exchange(work: Work, in_session: bool) -> Posted {
-    let exchange =
-        if in_session { Exchange::Detached(Detached::new(work)) } else { Exchange::Attached(Attached::new(work)) };
-    Posted::Exchange { exchange, session: None }
-}
-
-/// What a session keeps of its client. Copied, so that the body can go.
-fn client(params: &InitializeParams) -> Result<Client, Refusal> {
-    let client = Client {
-        info: params.client_info.as_ref().map(|info| Bytes::copy_from_slice(info.get().as_bytes())),
-        capabilities: Bytes::copy_from_slice(params.capabilities.get().as_bytes()),
-    };
-    let bytes = client.capabilities.len() + client.info.as_ref().map_or(0, Bytes::len);
-    if bytes > MOST_CLIENT_BYTES {
-        return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB"));
-    }
-    Ok(client)
+fn exchange(work: Work, in_session: bool) -> Exchange {
+    if in_session { Exchange::Detached(Detached::new(work)) } else { Exchange::Attached(Attached::new(work)) }
 }

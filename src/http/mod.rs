@@ -15,6 +15,7 @@ mod parameter_source;
 mod post;
 mod read;
 mod respond;
+mod resume;
 mod service;
 
 pub use body::ResponseBody;

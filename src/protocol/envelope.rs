@@ -100,8 +100,14 @@ impl Message {
         };
         match judged {
             Ok(()) => Ok(message),
-            Err(fault) => Err(BodyFault { kind: fault, id: message.id(), meant: Some(kind) }),
+            Err(fault) => Err(BodyFault { kind: fault, id: message.id(), meant: message.meant() }),
         }
+    }
+
+    /// What a broken message was meant to be. One that neither asks nor answers may have been either.
+    fn meant(&self) -> Option<Kind> {
+        let answers = self.members.result.is_some() || self.members.error.is_some();
+        Some(self.kind).filter(|kind| *kind != Kind::Response || answers)
     }
 
     fn judge_request(&mut self) -> Result<(), BodyFaultKind> {
@@ -331,7 +337,8 @@ pub(crate) struct BodyFault {
     pub(crate) kind: BodyFaultKind,
     /// The id to answer with, where one can be read.
     pub(crate) id: Option<RequestId>,
-    /// What the object was meant to be: not all that is broken may be answered. `None` where it is no object.
+    /// What the object was meant to be: not all that is broken may be answered. `None` where it is no object,
+    /// or one that neither asks nor answers.
     pub(crate) meant: Option<Kind>,
 }
 

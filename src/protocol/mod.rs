@@ -23,5 +23,6 @@ pub(crate) mod refusal;
 pub(crate) mod revision;
 pub(crate) mod scan;
 pub(crate) mod sentinel;
+pub(crate) mod shape;
 pub(crate) mod sse;
 pub(crate) mod status;

@@ -26,6 +26,13 @@ pub(crate) mod method {
     pub(crate) const TOOLS_CALL: &str = "tools/call";
     pub(crate) const TOOLS_LIST: &str = "tools/list";
 
+    /// Whether results of the method say for how long they may be kept (2026-07-28, Caching).
+    pub(crate) fn has_cache_hints(method: &str) -> bool {
+        const ALL: [&str; 6] =
+            [DISCOVER, TOOLS_LIST, PROMPTS_LIST, RESOURCES_LIST, RESOURCES_READ, RESOURCES_TEMPLATES_LIST];
+        ALL.contains(&method)
+    }
+
     /// The same text without an owner, where it is one of these.
     pub(crate) fn known(text: &str) -> Option<&'static str> {
         const ALL: [&str; 17] = [
@@ -55,6 +62,7 @@ pub(crate) mod method {
 pub(crate) mod header {
     use http::HeaderName;
 
+    pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
     pub(crate) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
     pub(crate) const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
     pub(crate) const PARAM_PREFIX: &str = "mcp-param-";

@@ -90,6 +90,8 @@ pub enum RefusalKind {
     AlreadyInitialized,
     /// A GET in a session whose GET stream is open already.
     StreamOpen,
+    /// A GET whose `Last-Event-ID` is no event of the session, or one after which some are not kept any more.
+    UnknownEvent,
     /// The params of a request that the transport answers itself.
     InvalidParams,
     /// A limit has been reached.
@@ -160,6 +162,9 @@ impl RefusalKind {
             Self::DuplicateId => row(Rung::Era, S::BAD_REQUEST, INVALID, "A request with this id is being answered"),
             Self::AlreadyInitialized => row(Rung::Era, S::BAD_REQUEST, INVALID, "Already initialized"),
             Self::StreamOpen => row(Rung::Era, S::CONFLICT, INVALID, "The stream of this session is open already"),
+            Self::UnknownEvent => {
+                row(Rung::Era, S::BAD_REQUEST, INVALID, "Last-Event-ID is no event that could be resumed from")
+            }
             Self::InvalidParams => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params"),
             Self::Overloaded => {
                 row(Rung::Era, S::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR, "The server is too busy; try again later")

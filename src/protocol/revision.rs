@@ -62,6 +62,12 @@ impl Revision {
         matches!(self, Self::V2025_03_26)
     }
 
+    /// Whether a stream begins with an event that has an id and no data, and may be left and taken up again at the
+    /// server's word (2025-11-25 only).
+    pub(crate) const fn has_polling(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
     const fn bit(self) -> u8 {
         1 << self as u8
     }

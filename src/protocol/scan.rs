@@ -15,6 +15,7 @@ use super::names::meta;
 #[cfg(feature = "state")]
 pub(crate) mod canonical;
 mod grammar;
+pub(crate) mod inside;
 #[cfg(test)]
 mod tests;
 

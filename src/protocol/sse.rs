@@ -3,6 +3,8 @@
 //! A message is written once, with the event around it, so that the event and the JSON body are slices of one
 //! buffer.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +24,18 @@ const EVENT_END: &[u8] = b"\n\n";
 
 /// A comment, which clients ignore: it shows them, and whatever stands between, that the stream lives.
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
+
+/// The same event with an id.
+pub(crate) fn identified(id: &str, event: &[u8]) -> Bytes {
+    [b"id: ", id.as_bytes(), b"\n", event].concat().into()
+}
+
+/// An event that says nothing but its id, from which a client can resume, and how long to wait before it does
+/// (2025-11-25, "Sending Messages to the Server").
+pub(crate) fn mark(id: &str, retry: Option<Duration>) -> Bytes {
+    let retry = retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
+    format!("id: {id}\n{retry}data: \n\n").into()
+}
 
 /// Room for a small message, so that writing one takes one allocation.
 pub(crate) const SMALL: usize = 512;
@@ -89,10 +103,20 @@ impl Frame {
         self.0.clone()
     }
 
+    /// The message as a line of a byte stream, its line feed included.
+    pub(crate) fn line(&self) -> Bytes {
+        line(&self.0)
+    }
+
     /// The message alone.
     pub(crate) fn json(&self) -> Bytes {
         self.0.slice(EVENT_HEAD.len()..self.0.len() - EVENT_END.len())
     }
+}
+
+/// The line of a byte stream that says what an event says.
+pub(crate) fn line(event: &Bytes) -> Bytes {
+    event.slice(EVENT_HEAD.len()..event.len() - 1)
 }
 
 /// Removes the white space of the JSON text in `buf[from..]` if that holds a line break, and tells whether it did.

@@ -11,13 +11,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::{Client, Session, SessionEnd, SessionState};
-use crate::exchange::caught;
-use crate::observer::Misuse;
+use super::{Client, Kept, SessionEnd, SessionState, announce, farewell};
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::server::Server;
+use crate::store::Store;
+use crate::subscribe::{Hub, Wants};
 
 const SHARDS: usize = 16;
 
@@ -27,10 +27,18 @@ const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 
 type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;
 
+/// What sessions that keep their streams have in common.
+#[derive(Debug)]
+pub(crate) struct Keeping {
+    pub(crate) store: Arc<Store>,
+    pub(crate) hub: Arc<Hub>,
+}
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Registry {
     server: Arc<Server>,
+    keeping: Option<Keeping>,
     count: AtomicUsize,
     hasher: RandomState,
     shards: [Shard; SHARDS],
@@ -38,9 +46,10 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(server: Arc<Server>) -> Arc<Self> {
+    pub(crate) fn new(server: Arc<Server>, keeping: Option<Keeping>) -> Arc<Self> {
         Arc::new(Self {
             server,
+            keeping,
             count: AtomicUsize::new(0),
             hasher: RandomState::new(),
             shards: Default::default(),
@@ -60,20 +69,25 @@ impl Registry {
         client: Client,
     ) -> Result<Arc<SessionState>, Refusal> {
         self.take_place()?;
-        let id = mint().inspect_err(|_| self.give_place_back())?;
-        let state = Arc::new(SessionState::new(id, principal, revision, client));
+        let state = self.make(principal, revision, client).inspect_err(|_| self.give_place_back())?;
+        let state = Arc::new(state);
         self.shard(state.id()).insert(state.id().into(), Arc::clone(&state));
         self.start_sweeper();
         Ok(state)
     }
 
+    fn make(&self, principal: Option<Principal>, revision: Revision, client: Client) -> Result<SessionState, Refusal> {
+        let state = SessionState::new(mint()?, principal, revision, client);
+        let Some(Keeping { store, hub }) = &self.keeping else {
+            return Ok(state);
+        };
+        let kept = Kept::begin(store, hub, state.mailbox(), Wants::of(&self.server.capabilities));
+        Ok(state.keeping(kept.ok_or_else(|| Refusal::new(RefusalKind::Overloaded))?))
+    }
+
     /// Lets the application hear of a session that was opened. The handler may panic.
     pub(crate) fn announce(&self, state: &Arc<SessionState>) {
-        let session = Session::new(Arc::clone(state));
-        self.server.handler.session_opened(&session);
-        self.server.observer.session_opened(&session);
-        // Only from now on may it give way: its end must not be heard before its beginning.
-        state.set_announced();
+        announce(&self.server, state);
     }
 
     /// Forgets a session that could not be announced.
@@ -113,12 +127,7 @@ impl Registry {
 
     fn ended(&self, session: &Arc<SessionState>, end: SessionEnd) {
         self.remove(session);
-        let session = Session::new(Arc::clone(session));
-        // The task may be anybody's: that of a request of somebody else who needed the place, or the sweeper.
-        if let Err(message) = caught(|| self.server.handler.session_closed(&session, end)) {
-            self.server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message });
-        }
-        let _ = caught(|| self.server.observer.session_closed(&session, end));
+        farewell(&self.server, session, end);
     }
 
     /// Takes a session out and gives its place back. Whether it was there.
@@ -176,8 +185,11 @@ impl Registry {
 
     fn sweep(&self) {
         let now = Instant::now();
-        for session in self.all().into_iter().filter(|session| self.is_expired(session, now)) {
-            self.end_unused(&session, SessionEnd::Expired);
+        for session in self.all() {
+            session.kept().iter().for_each(|kept| kept.log.expire(now));
+            if self.is_expired(&session, now) {
+                self.end_unused(&session, SessionEnd::Expired);
+            }
         }
     }
 
@@ -204,7 +216,7 @@ impl Registry {
 }
 
 /// 128 random bits, as 22 characters that are safe in a header.
-fn mint() -> Result<Box<str>, Refusal> {
+pub(crate) fn mint() -> Result<Box<str>, Refusal> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|_| Refusal::new(RefusalKind::Overloaded))?;
     Ok(URL_SAFE_NO_PAD.encode(bits).into())

@@ -1,8 +1,8 @@
 //! What a session is made of.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -11,16 +11,61 @@ use super::application::Application;
 use super::in_flight::InFlight;
 use super::waiters::Waiters;
 use crate::cancel::CancelCause;
+use crate::exchange::InitializeParams;
 use crate::principal::Principal;
 use crate::protocol::level::LogLevel;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
-use crate::subscribe::Mailbox;
+use crate::store::{General, Log, Store};
+use crate::subscribe::{Hub, Mailbox, Standing, Wants};
 
 /// What the client said of itself in `initialize`, as JSON.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Client {
     pub(crate) info: Option<Bytes>,
     pub(crate) capabilities: Bytes,
+}
+
+/// Bytes of client info and capabilities that a session keeps.
+const MOST_CLIENT_BYTES: usize = 64 << 10;
+
+impl Client {
+    /// What a session keeps of its client. Copied, so that the message can go.
+    pub(crate) fn read(params: &InitializeParams) -> Result<Self, Refusal> {
+        let client = Self {
+            info: params.client_info.as_ref().map(|info| Bytes::copy_from_slice(info.get().as_bytes())),
+            capabilities: Bytes::copy_from_slice(params.capabilities.get().as_bytes()),
+        };
+        let bytes = client.capabilities.len() + client.info.as_ref().map_or(0, Bytes::len);
+        if bytes > MOST_CLIENT_BYTES {
+            return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB"));
+        }
+        Ok(client)
+    }
+}
+
+/// What a session keeps of its streams, so that they can be resumed.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) log: Arc<Log>,
+    pub(crate) general: General,
+    /// Through which changes reach it though no stream is open. Until the session ends.
+    standing: Mutex<Option<Standing>>,
+}
+
+impl Kept {
+    /// `None` where the system has no randomness.
+    pub(crate) fn begin(store: &Arc<Store>, hub: &Arc<Hub>, mailbox: &Arc<Mailbox>, wants: Wants) -> Option<Self> {
+        let log = Log::new(store);
+        let general = General::begin(&log, mailbox, wants)?;
+        Some(Self { log, general, standing: Mutex::new(Some(hub.keep(mailbox))) })
+    }
+
+    fn close(&self) {
+        self.log.close();
+        let standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(standing);
+    }
 }
 
 /// A session. It has no task and, while idle, no timer.
@@ -36,6 +81,8 @@ pub(crate) struct SessionState {
     answers: AtomicUsize,
     /// The changes that wait for its general stream.
     mailbox: Arc<Mailbox>,
+    /// What it keeps of its streams, where there is an event store.
+    kept: Option<Kept>,
     level: AtomicU8,
     initialized: AtomicBool,
     closed: AtomicBool,
@@ -48,6 +95,7 @@ pub(crate) struct SessionState {
 impl SessionState {
     pub(crate) fn new(id: Box<str>, principal: Option<Principal>, revision: Revision, client: Client) -> Self {
         Self {
+            kept: None,
             id,
             principal,
             revision,
@@ -97,6 +145,16 @@ impl SessionState {
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
         &self.mailbox
+    }
+
+    /// What it keeps of its streams, where there is an event store.
+    pub(crate) fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
+    }
+
+    /// The same session, which keeps its streams.
+    pub(crate) fn keeping(self, kept: Kept) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 
     /// The least severe message the client wants.
@@ -151,8 +209,7 @@ impl SessionState {
         let close = || !self.is_held_otherwise() && !self.closed.swap(true, Ordering::AcqRel);
         let closed = self.in_flight.if_none(close);
         if closed {
-            self.mailbox.end();
-            self.waiters.end();
+            self.end_streams();
         }
         closed
     }
@@ -160,12 +217,17 @@ impl SessionState {
     /// Ends its streams and cancels its work. Whether it was open until now.
     pub(crate) fn close(&self) -> bool {
         let was_open = !self.closed.swap(true, Ordering::AcqRel);
-        self.mailbox.end();
-        self.waiters.end();
+        self.end_streams();
         for call in self.in_flight.all() {
             call.cancellation.cancel(CancelCause::SessionEnded);
         }
         was_open
+    }
+
+    fn end_streams(&self) {
+        self.mailbox.end();
+        self.waiters.end();
+        self.kept.iter().for_each(Kept::close);
     }
 
     pub(crate) fn is_closed(&self) -> bool {

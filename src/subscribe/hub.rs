@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::mailbox::Mailbox;
+use super::mailbox::{Addressee, Mailbox};
 use super::notice::{Notice, Updated};
 use crate::changes::{Change, Listener};
 use crate::principal::Principal;
@@ -25,11 +25,12 @@ pub(crate) struct Hub {
     by_principal: Mutex<HashMap<Principal, usize>>,
 }
 
-/// One open stream: a turn of a mailbox. One that has been superseded may still be here, and must not hear twice.
+/// One open stream: a turn of a mailbox. One that has been superseded may still be here, and must not hear twice. Or a
+/// mailbox that keeps changes, whichever stream reads them.
 #[derive(Debug)]
 struct Stream {
     mailbox: Arc<Mailbox>,
-    turn: u64,
+    addressee: Addressee,
 }
 
 impl Listener for Hub {
@@ -44,7 +45,7 @@ impl Listener for Hub {
             // Woken when the lock is given back: a waker may drop a stream, which then leaves this shard.
             let mut readers = Vec::new();
             for stream in lock(shard).values() {
-                readers.extend(stream.mailbox.deliver(stream.turn, &notice));
+                readers.extend(stream.mailbox.deliver(stream.addressee, &notice));
             }
             readers.into_iter().for_each(Waker::wake);
         }
@@ -78,15 +79,25 @@ impl Hub {
         Ok(self.insert(mailbox, turn, Some(listening)))
     }
 
+    /// Adds a mailbox that keeps changes.
+    pub(crate) fn keep(self: &Arc<Self>, mailbox: &Arc<Mailbox>) -> Standing {
+        self.stand(mailbox, Addressee::Whoever)
+    }
+
     fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: u64, listening: Option<Listening>) -> Place {
+        let standing = self.stand(mailbox, Addressee::Turn(turn));
+        Place { _standing: standing, mailbox: Arc::clone(mailbox), turn, _listening: listening }
+    }
+
+    fn stand(self: &Arc<Self>, mailbox: &Arc<Mailbox>, addressee: Addressee) -> Standing {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if let Some(mut shard) = self.shard(number) {
-            shard.insert(number, Stream { mailbox: Arc::clone(mailbox), turn });
+            shard.insert(number, Stream { mailbox: Arc::clone(mailbox), addressee });
         }
         if self.ended.load(Ordering::SeqCst) {
             mailbox.end();
         }
-        Place { hub: Arc::clone(self), number, mailbox: Arc::clone(mailbox), turn, _listening: listening }
+        Standing { hub: Arc::clone(self), number }
     }
 
     /// Everything that stands in it: streams, the principals who listen, and the places they take.
@@ -109,11 +120,25 @@ pub(crate) struct Most {
     pub(crate) by_principal: usize,
 }
 
+/// What stands in the hub, until dropped.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    hub: Arc<Hub>,
+    number: u64,
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if let Some(mut shard) = self.hub.shard(self.number) {
+            shard.remove(&self.number);
+        }
+    }
+}
+
 /// A stream's place in the hub, from which it reads. Dropping it closes the stream.
 #[derive(Debug)]
 pub(crate) struct Place {
-    hub: Arc<Hub>,
-    number: u64,
+    _standing: Standing,
     mailbox: Arc<Mailbox>,
     turn: u64,
     _listening: Option<Listening>,
@@ -128,9 +153,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(mut shard) = self.hub.shard(self.number) {
-            shard.remove(&self.number);
-        }
         self.mailbox.close(self.turn);
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 
 use super::notice::{Notice, Updated};
+use crate::capabilities::Capabilities;
 
 /// What a listener wants to hear of, resources apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,17 @@ pub(crate) struct Wants {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
+}
+
+impl Wants {
+    /// Every list whose changes the handler declares.
+    pub(crate) fn of(capabilities: &Capabilities) -> Self {
+        Self {
+            tools: capabilities.changes("tools"),
+            prompts: capabilities.changes("prompts"),
+            resources: capabilities.changes("resources"),
+        }
+    }
 }
 
 /// The changes that wait for one listener.
@@ -35,6 +47,7 @@ struct State {
     /// What the subscriptions cost.
     bytes: usize,
     stream: Stream,
+    unread: Unread,
     /// Counts the streams that have read, so that an older one knows that it has been superseded.
     turn: u64,
     reader: Option<Waker>,
@@ -54,6 +67,25 @@ enum Stream {
     Open,
     /// No stream is opened again.
     Ended,
+}
+
+/// What becomes of changes that no stream has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unread {
+    /// They are dropped with their stream, and without one none are noted.
+    #[default]
+    Dropped,
+    /// They stay due until a stream reads them.
+    Kept,
+}
+
+/// Whom a change is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addressee {
+    /// The stream of this turn.
+    Turn(u64),
+    /// Whichever stream reads it, now or later.
+    Whoever,
 }
 
 /// What became of a subscription.
@@ -82,20 +114,36 @@ impl Mailbox {
         (state.stream == Stream::None).then(|| state.open(wants))
     }
 
-    /// Opens a stream in the place of one that is open.
-    pub(crate) fn take_over(&self, wants: Wants) -> Option<u64> {
+    /// Opens a stream in the place of one that is open. Returns its turn, and the reader whose turn is over: to be woken
+    /// under no lock.
+    pub(crate) fn take_over(&self, wants: Wants) -> Option<(u64, Option<Waker>)> {
         let mut state = self.state();
-        let turn = (state.stream != Stream::Ended).then(|| state.open(wants));
-        wake(state);
-        turn
+        (state.stream != Stream::Ended).then(|| (state.open(wants), state.reader.take()))
     }
 
-    /// The stream of this turn is gone. Changes that it did not read are dropped; a message waits for the next stream.
+    /// From now on changes are noted and kept whether a stream is open or not.
+    pub(crate) fn keep(&self, wants: Wants) {
+        let mut state = self.state();
+        state.wants = wants;
+        state.unread = Unread::Kept;
+    }
+
+    /// Counts all lists it wants to hear of as changed.
+    pub(crate) fn note_lists(&self) {
+        let mut state = self.state();
+        state.due = state.wants;
+    }
+
+    /// The stream of this turn is gone. Changes that it did not read are dropped, unless they are to be kept; a message
+    /// waits for the next stream.
     pub(crate) fn close(&self, turn: u64) {
         let mut state = self.state();
         if state.turn == turn && state.stream == Stream::Open {
             state.stream = Stream::None;
-            state.forget();
+            state.reader = None;
+            if state.unread == Unread::Dropped {
+                state.forget();
+            }
         }
     }
 
@@ -156,11 +204,14 @@ impl Mailbox {
         }
     }
 
-    /// Hears of a change, in the name of the stream of this turn. Returns whom to wake: under no lock, for a waker may
-    /// run anything.
-    pub(crate) fn deliver(&self, turn: u64, notice: &Notice) -> Option<Waker> {
+    /// Hears of a change. Returns whom to wake: under no lock, for a waker may run anything.
+    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Option<Waker> {
         let mut state = self.state();
-        let is_heard = state.turn == turn && state.stream == Stream::Open && state.note(notice);
+        let is_addressed = match to {
+            Addressee::Turn(turn) => state.turn == turn && state.stream == Stream::Open,
+            Addressee::Whoever => state.stream != Stream::Ended,
+        };
+        let is_heard = is_addressed && state.note(notice);
         is_heard.then(|| state.reader.take()).flatten()
     }
 
@@ -200,7 +251,6 @@ impl State {
         self.due = Wants::default();
         self.updated.clear();
         self.resources.values_mut().for_each(|due| *due = Due::No);
-        self.reader = None;
     }
 
     /// Notes a change. Whether it is wanted and was not due already.

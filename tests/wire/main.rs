@@ -23,8 +23,11 @@ mod listen;
 mod modern;
 mod origin;
 mod publish;
+mod result;
+mod resume;
 mod sessionless;
 mod shutdown;
+mod stdio;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -53,6 +56,9 @@ fn main() -> ExitCode {
     shutdown::register(&mut wire);
     listen::register(&mut wire);
     publish::register(&mut wire);
+    resume::register(&mut wire);
     limits::register(&mut wire);
+    result::register(&mut wire);
+    stdio::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

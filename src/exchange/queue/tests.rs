@@ -18,7 +18,7 @@ impl Wake for Woken {
 }
 
 fn poll(queue: &Queue) -> Poll<Option<Bytes>> {
-    queue.poll_next(&Context::from_waker(Waker::noop()))
+    queue.poll_next(Turn::FIRST, &Context::from_waker(Waker::noop()))
 }
 
 fn send(queue: &Queue, message: impl Into<Bytes>) -> bool {
@@ -42,7 +42,7 @@ fn messages_leave_in_the_order_they_came() {
     assert!(send(&queue, "a") && send(&queue, "b"));
     queue.finish(answer());
     assert_eq!([poll(&queue), poll(&queue), poll(&queue)], [message("a"), message("b"), message(ANSWER)]);
-    assert!(queue.is_drained());
+    assert!(queue.is_drained(Turn::FIRST));
     assert_eq!(poll(&queue), Poll::Ready(None));
 }
 
@@ -111,7 +111,7 @@ fn every_end_lets_the_waiting_go() {
             left.push(message);
         }
         assert!(!left.contains(&Bytes::from_static(b"late")));
-        assert!(queue.is_drained());
+        assert!(queue.is_drained(Turn::FIRST));
     }
 }
 
@@ -133,9 +133,9 @@ fn a_message_before_the_answers_makes_a_stream() {
     assert_eq!(outlook(&queue), Poll::Pending, "another call of the batch may still send");
     queue.end();
     assert_eq!(outlook(&queue), Poll::Ready(Outlook::Answers));
-    assert!(!queue.is_drained());
+    assert!(!queue.is_drained(Turn::FIRST));
     assert!(queue.take_answers().pop().is_some());
-    assert!(queue.is_drained());
+    assert!(queue.is_drained(Turn::FIRST));
     assert!((0..1000).all(|_| send(&queue, "late")), "nobody waits for a reader that never comes");
 
     let queue = Queue::new(256);
@@ -155,7 +155,7 @@ fn the_last_reader_to_look_is_woken() {
             let waker = Waker::from(Arc::clone(reader));
             let cx = Context::from_waker(&waker);
             assert!(queue.poll_outlook(&cx).is_pending());
-            assert!(queue.poll_next(&cx).is_pending());
+            assert!(queue.poll_next(Turn::FIRST, &cx).is_pending());
         }
         wakes(&queue);
         let woken = |woken: &Woken| woken.0.load(Ordering::SeqCst);
@@ -176,7 +176,7 @@ impl Wake for Reacts {
 fn nothing_slips_in_behind_the_answer() {
     let queue = Arc::new(Queue::new(1024));
     let waker = Waker::from(Arc::new(Reacts(Arc::clone(&queue))));
-    assert!(queue.poll_next(&Context::from_waker(&waker)).is_pending());
+    assert!(queue.poll_next(Turn::FIRST, &Context::from_waker(&waker)).is_pending());
     queue.finish(answer());
     assert_eq!([poll(&queue), poll(&queue)], [message(ANSWER), Poll::Ready(None)]);
 }
@@ -185,7 +185,7 @@ fn nothing_slips_in_behind_the_answer() {
 fn what_is_pushed_waits_for_no_room_and_takes_none() {
     let queue = Queue::new(256);
     assert!(send(&queue, [b'a'; 256].to_vec()));
-    queue.push(Bytes::from_static(b"b"));
+    queue.push(&Bytes::from_static(b"b"));
     assert!(!send(&queue, "c"));
     assert_eq!(poll(&queue), Poll::Ready(Some(Bytes::from(vec![b'a'; 256]))));
     assert_eq!(poll(&queue), message("b"));
@@ -193,6 +193,6 @@ fn what_is_pushed_waits_for_no_room_and_takes_none() {
     assert!(send(&queue, [b'd'; 256].to_vec()));
     assert!(!send(&queue, "e"));
     queue.end();
-    queue.push(Bytes::from_static(b"f"));
+    queue.push(&Bytes::from_static(b"f"));
     assert_eq!((poll(&queue), poll(&queue)), (Poll::Ready(Some(Bytes::from(vec![b'd'; 256]))), Poll::Ready(None)));
 }

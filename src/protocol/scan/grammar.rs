@@ -40,8 +40,7 @@ impl<'a> Scanner<'a> {
             let key = self.key()?;
             self.white_space();
             if key.escaped {
-                let mut name = [0; NAME_LEN];
-                member(self, ascii_name(key.text, &mut name).unwrap_or(key.text))?;
+                member(self, key.name(&mut [0; NAME_LEN]))?;
             } else {
                 member(self, key.text)?;
             }
@@ -282,6 +281,16 @@ pub(super) struct Text<'a> {
     pub(super) escaped: bool,
 }
 
+impl<'a> Text<'a> {
+    /// What it says, if that can be a name of the protocol; else what is written.
+    pub(super) fn name<'n>(&self, buf: &'n mut [u8; NAME_LEN]) -> &'n [u8]
+    where
+        'a: 'n,
+    {
+        if self.escaped { ascii_name(self.text, buf).unwrap_or(self.text) } else { self.text }
+    }
+}
+
 /// Marks the bytes that end a run of plain characters: the quote, the backslash and everything below a space.
 ///
 /// The lowest mark is exact; a borrow may set false ones above it.
@@ -297,7 +306,7 @@ fn special(eight: u64) -> u64 {
 }
 
 /// More than the longest name the protocol has.
-const NAME_LEN: usize = 64;
+pub(super) const NAME_LEN: usize = 64;
 
 /// Unescapes a key, where the outcome can be a name of the protocol: printable ASCII, and short.
 fn ascii_name<'n>(escaped: &[u8], name: &'n mut [u8; NAME_LEN]) -> Option<&'n [u8]> {

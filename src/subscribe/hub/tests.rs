@@ -110,13 +110,13 @@ fn a_superseded_stream_does_not_hear_for_its_successor() {
     let hub = Arc::new(Hub::default());
     let mailbox = Arc::new(Mailbox::default());
     let old = hub.add(&mailbox, mailbox.open(EVERY_LIST).unwrap());
-    let new = hub.add(&mailbox, mailbox.take_over(EVERY_LIST).unwrap());
+    let new = hub.add(&mailbox, mailbox.take_over(EVERY_LIST).unwrap().0);
     let cx = Context::from_waker(Waker::noop());
     // Delivered for both places in turn, with a read in between: as good as two threads could do it.
     let streams: Vec<_> = [&old, &new].map(|place| (Arc::clone(&place.mailbox), place.turn)).into();
     let mut told = 0;
     for (mailbox, turn) in streams {
-        drop(mailbox.deliver(turn, &Notice::Tools));
+        drop(mailbox.deliver(Addressee::Turn(turn), &Notice::Tools));
         told += usize::from(matches!(new.poll_next(&cx), Poll::Ready(Some(Notice::Tools))));
     }
     assert_eq!(told, 1);

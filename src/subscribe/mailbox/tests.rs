@@ -141,7 +141,15 @@ impl Trial {
     fn open(&mut self, random: &mut Random) {
         let wants = Wants { tools: random.one_in(2), prompts: random.one_in(2), resources: random.one_in(2) };
         let takes_over = random.one_in(2);
-        let turn = if takes_over { self.mailbox.take_over(wants) } else { self.mailbox.open(wants) };
+        let turn = if takes_over {
+            let taken = self.mailbox.take_over(wants);
+            taken.map(|(turn, superseded)| {
+                superseded.into_iter().for_each(Waker::wake);
+                turn
+            })
+        } else {
+            self.mailbox.open(wants)
+        };
         let may = !self.model.ended && (takes_over || self.model.open.is_none());
         assert_eq!(turn.is_some(), may);
         let Some(turn) = turn else {
@@ -187,7 +195,7 @@ impl Trial {
     fn publish(&mut self, name: &'static str, random: &mut Random) {
         let superseded = self.turns.iter().copied().find(|turn| self.model.open != Some(*turn));
         if let Some(turn) = superseded.filter(|_| random.one_in(2)) {
-            assert!(self.mailbox.deliver(turn, &notice(name)).is_none());
+            assert!(self.mailbox.deliver(Addressee::Turn(turn), &notice(name)).is_none());
         }
         let Some(turn) = self.model.open else {
             return;
@@ -196,7 +204,7 @@ impl Trial {
         if !self.model.ended {
             self.model.publish(name);
         }
-        let reader = self.mailbox.deliver(turn, &notice(name));
+        let reader = self.mailbox.deliver(Addressee::Turn(turn), &notice(name));
         let is_news = self.model.due.len() > before;
         assert_eq!(reader.is_some(), is_news && self.waits, "the reader is woken where there is news, and only then");
         self.waits &= reader.is_none();
@@ -254,7 +262,7 @@ fn what_is_kept_is_bounded() {
         let bytes: usize = kept.iter().map(|uri| uri.len() + OVERHEAD).sum();
         assert!(bytes <= MOST_BYTES && bytes + length.max(5) + OVERHEAD > MOST_BYTES, "{length}: {bytes}");
         for _ in 0..3 {
-            uris(0).take(kept.len() + 10).for_each(|uri| drop(mailbox.deliver(turn, &notice(&uri))));
+            uris(0).take(kept.len() + 10).for_each(|uri| drop(mailbox.deliver(Addressee::Turn(turn), &notice(&uri))));
         }
         let state = mailbox.state();
         assert_eq!(state.updated.len(), kept.len(), "{length}: one change for each");

@@ -5,6 +5,7 @@ pub mod client;
 pub mod dialogue;
 pub mod fixture;
 pub mod handler;
+pub mod peer;
 pub mod request;
 pub mod seen;
 pub mod server;
