@@ -22,7 +22,7 @@ enum Kind {
     Full(Bytes),
     Attached(AttachedStream),
     Detached(DetachedStream),
-    General(GeneralStream),
+    General(Box<GeneralStream>),
     Listen(Box<ListenStream>),
 }
 
@@ -44,7 +44,7 @@ impl ResponseBody {
     }
 
     pub(super) fn general(stream: GeneralStream) -> Self {
-        Self(Kind::General(stream))
+        Self(Kind::General(Box::new(stream)))
     }
 
     pub(super) fn listen(stream: ListenStream) -> Self {
