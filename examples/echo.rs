@@ -1,10 +1,12 @@
 //! The smallest real server: one tool, `echo {text}`, for clients of every protocol revision.
 //!
 //!     cargo run --example echo -- --http 127.0.0.1:8080
+//!     cargo run --example echo -- --stdio
 
 use axum::serve::ListenerExt;
 use mcp_transport::{
-    Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StreamableHttpService,
+    Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StdioTransport,
+    StreamableHttpService,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -48,9 +50,18 @@ impl McpHandler for Echo {
 }
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
-    let address = std::env::args().skip_while(|argument| argument != "--http").nth(1);
-    let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:8080")).await?;
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    match (arguments.next().as_deref(), arguments.next()) {
+        (Some("--stdio"), _) => drop(StdioTransport::stdio(Echo).serve().await?),
+        (Some("--http"), Some(address)) => serve_http(&address).await?,
+        _ => serve_http("127.0.0.1:8080").await?,
+    }
+    Ok(())
+}
+
+async fn serve_http(address: &str) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
 
     // Without TCP_NODELAY, small answers wait for the peer's acknowledgement.

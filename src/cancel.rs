@@ -54,6 +54,11 @@ impl Cancellation {
         self.driver.register(waker);
     }
 
+    /// Has whoever polls the handler look again.
+    pub(crate) fn wake_driver(&self) {
+        self.driver.wake();
+    }
+
     pub(crate) async fn cancelled(&self) -> CancelCause {
         loop {
             let mut waiter = pin!(self.waiters.notified());

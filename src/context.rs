@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::CancelCause;
 use crate::changes::Changes;
 use crate::exchange::call::Call;
+use crate::exchange::{Ask, Input};
 use crate::mcp_error::McpError;
 use crate::principal::Principal;
 use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
+use crate::question::Question;
 use crate::session::Session;
 
 /// What surrounds a request or notification: who asks, and the ways back to them.
@@ -24,53 +26,59 @@ use crate::session::Session;
 /// Cheap to clone and `'static`: hand it to tasks as you like. It keeps the request's bytes alive. Once the request is
 /// answered, what is sent through it is dropped; so is what a client could not take that accepts only JSON.
 #[derive(Clone)]
-pub struct RequestContext(Arc<Call>);
+pub struct RequestContext {
+    call: Arc<Call>,
+    /// What was sent for this round, where it is not what stands in the message.
+    input: Option<Arc<Input>>,
+}
 
 impl RequestContext {
     pub(crate) fn new(call: Arc<Call>) -> Self {
-        Self(call)
+        Self { call, input: None }
+    }
+
+    pub(crate) fn with_input(call: Arc<Call>, input: Input) -> Self {
+        Self { call, input: Some(Arc::new(input)) }
     }
 
     /// Returns the revision that the request is answered in.
     ///
     /// A handler rarely needs it: it writes results in the newest shape, whoever asks.
     pub fn revision(&self) -> Revision {
-        self.0.revision
+        self.call.revision
     }
 
     /// Returns the era of that revision.
     pub fn era(&self) -> Era {
-        self.0.revision.era()
+        self.call.revision.era()
     }
 
     /// Returns the client's name and version, where it gave them. A legacy request without a session has none.
     pub fn client_info(&self) -> Option<ClientInfo> {
-        let info = match &self.0.session {
+        let info = match &self.call.session {
             Some(session) => session.client().info.as_deref(),
-            None => self.0.message.client_info(),
+            None => self.call.message.client_info(),
         };
         serde_json::from_slice(info?).ok()
     }
 
     /// Returns what the client declared that it can do. A legacy request without a session declares nothing.
     pub fn client_capabilities(&self) -> ClientCapabilities<'_> {
-        ClientCapabilities(match &self.0.session {
-            Some(session) => Some(&session.client().capabilities),
-            None => self.0.message.client_capabilities(),
-        })
+        ClientCapabilities(self.call.client_capabilities())
     }
 
     /// Returns the client's session, where it has one: up to 2025-11-25.
     pub fn session(&self) -> Option<Session> {
-        self.0.session.clone().map(Session::new)
+        self.call.session.clone().map(Session::new)
     }
 
     /// Returns the head of the HTTP request, where it came by HTTP.
     pub fn http(&self) -> Option<&http::request::Parts> {
-        Some(&self.0.http)
+        self.call.via.http()
     }
 
-    /// Returns what the layers in front of the transport left for the handler: the HTTP request's extensions.
+    /// Returns what was left for the handler: by the layers in front of the transport in the HTTP request's extensions,
+    /// by the application in those of the [byte stream](crate::StdioBuilder::extensions).
     ///
     /// ```
     /// # use mcp_transport::{McpError, RequestContext};
@@ -82,23 +90,23 @@ impl RequestContext {
     /// }
     /// ```
     pub fn extensions(&self) -> &http::Extensions {
-        &self.0.http.extensions
+        self.call.via.extensions()
     }
 
     /// Returns on whose behalf the request comes, as
     /// [`principal`](crate::StreamableHttpBuilder::principal) read it.
     pub fn principal(&self) -> Option<&Principal> {
-        self.0.principal.as_ref()
+        self.call.principal.as_ref()
     }
 
     /// Returns when the handler's time is up, where [`Limits::handler_time`](crate::Limits::handler_time) sets one.
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.deadline.map(tokio::time::Instant::into_std)
+        self.call.deadline.map(tokio::time::Instant::into_std)
     }
 
     /// Returns the handle to publish list and resource changes with.
     pub fn changes(&self) -> &Changes {
-        &self.0.server.changes
+        &self.call.server.changes
     }
 
     /// Waits until the request is cancelled, and returns why. Pending for ever if it never is.
@@ -122,17 +130,17 @@ impl RequestContext {
     ///
     /// Cancel safe.
     pub async fn cancelled(&self) -> CancelCause {
-        self.0.cancellation.cancelled().await
+        self.call.cancellation.cancelled().await
     }
 
     /// Returns why the request was cancelled, if it was.
     pub fn cancel_cause(&self) -> Option<CancelCause> {
-        self.0.cancellation.cause()
+        self.call.cancellation.cause()
     }
 
     /// Returns why the client cancelled the request, in its words, where it did and said so.
     pub fn cancel_reason(&self) -> Option<&str> {
-        self.0.cancel_reason()
+        self.call.cancel_reason()
     }
 
     /// Reports progress. Does nothing where the client did not ask for it, or has already heard of as much.
@@ -154,10 +162,10 @@ impl RequestContext {
     ///
     /// If dropped while waiting, the report is not sent.
     pub async fn progress(&self, progress: Progress) {
-        let Some(token) = self.0.message.progress_token() else {
+        let Some(token) = self.call.message.progress_token() else {
             return;
         };
-        if !self.0.rises(progress.progress) {
+        if !self.call.rises(progress.progress) {
             return;
         }
         let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
@@ -165,7 +173,7 @@ impl RequestContext {
         };
         let params = ProgressParams { progress_token: token, progress: &progress };
         if let Ok(frame) = Frame::notification(method::PROGRESS, Some(&params)) {
-            self.0.report(progress.progress, frame).await;
+            self.call.report(progress.progress, frame).await;
         }
     }
 
@@ -194,9 +202,9 @@ impl RequestContext {
     }
 
     async fn log_params(&self, params: LogParams<'_, impl Serialize>) -> Result<(), McpError> {
-        if self.0.wants_log(params.level) {
+        if self.call.wants_log(params.level) {
             let frame = Frame::notification(method::MESSAGE, Some(&params)).map_err(McpError::internal)?;
-            self.0.send(&frame).await;
+            self.call.send(&frame).await;
         }
         Ok(())
     }
@@ -218,7 +226,7 @@ impl RequestContext {
             return Err(McpError::internal(format!("the params of {method} are not an object")));
         }
         let frame = Frame::notification(method, Some(&params)).map_err(McpError::internal)?;
-        self.0.send(&frame).await;
+        self.call.send(&frame).await;
         Ok(())
     }
 
@@ -243,20 +251,113 @@ impl RequestContext {
     /// # }
     /// ```
     pub fn close_connection(&self, retry: Duration) -> bool {
-        self.0.let_go(retry)
+        self.call.let_go(retry)
     }
 
-    /// Returns the JSON text of `params.inputResponses` (2026-07-28): the client's answers, when a handler answered the
-    /// same request before with a result whose `resultType` is `input_required`. Only `tools/call`, `prompts/get` and
-    /// `resources/read` may; elsewhere it is a [`Misuse`](crate::Misuse).
+    /// Asks the client's user, model or host, and waits for the answer: straight-line code that every revision's clients
+    /// can follow.
+    ///
+    /// ```
+    /// use mcp_transport::{McpError, Question, Reply, RequestContext};
+    /// use serde::Deserialize;
+    /// use serde_json::json;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Confirmed {
+    ///     confirmed: bool,
+    /// }
+    ///
+    /// async fn delete(path: &str, cx: &RequestContext) -> Result<Reply, McpError> {
+    ///     let question = Question::form(format!("Delete {path}?"), json!({
+    ///         "type": "object",
+    ///         "properties": { "confirmed": { "type": "boolean" } },
+    ///         "required": ["confirmed"],
+    ///     }))?;
+    ///     let text = match cx.ask("confirm", question).await?.accepted()? {
+    ///         Some(Confirmed { confirmed: true }) => format!("{path} is deleted"),
+    ///         // They said no, or closed the form. That is an answer, and no error.
+    ///         _ => "nothing was deleted".to_owned(),
+    ///     };
+    ///     Reply::of(json!({ "content": [{ "type": "text", "text": text }] }))
+    /// }
+    /// ```
+    ///
+    /// `name` says which question it is: on 2026-07-28 it is the key in `inputRequests`. Give questions that are asked at
+    /// once distinct names. Where a name comes twice, the second goes out as `name#2`.
+    ///
+    /// # How it travels
+    ///
+    /// **Up to 2025-11-25** the question is a request of the server's own, on the stream of the answer that is being made,
+    /// or where there is none on the session's GET stream. The handler waits, for [`Limits::ask_time`] or the question's
+    /// [own time](Question::timeout). Dropping the [`Ask`] takes the question back with `notifications/cancelled`.
+    ///
+    /// **On 2026-07-28** a server sends no requests. As soon as the handler waits and a question is open, the handler's
+    /// future is dropped and the client reads `input_required` with all open questions. It sends its request again with
+    /// the answers, **and the handler runs again from its beginning**; each question that is answered already returns at
+    /// once. What is known so far travels with the client, sealed in the `requestState`, so any node with the same
+    /// [`StateKeys`](crate::StateKeys) can take the next round. That needs the feature `state`, which is on by default.
+    ///
+    /// # What runs again
+    ///
+    /// On 2026-07-28 everything before a question runs once more for every round after it: code, progress, logs. So ask
+    /// first and act last: **put side effects after the last question**. That is not at most once yet, for a client may
+    /// send its last round twice: see [`ReplayGuard`](crate::ReplayGuard).
+    ///
+    /// - A question is recognised by its name and its text. One whose text changes with every run (a time, a random
+    ///   number) is asked anew until [`Limits::rounds`] is reached.
+    /// - In a **loop** a question may be asked until its answer is good: each turn is a question of its own.
+    /// - **`join!`**: questions asked together go out in one round, if no branch has to wait for anything else before its
+    ///   question. An open question ends the round whatever else the handler is doing: other work joined beside it is
+    ///   dropped, and runs again.
+    /// - **`select!`**: all its questions go out; up to 2025-11-25 the ones that lose are taken back.
+    /// - **Timers** around a question never fire on 2026-07-28, where nothing waits meanwhile. Give the question its
+    ///   [own time](Question::timeout).
+    /// - A **task** that the handler spawned may ask, while the handler waits for it; but it outlives the round, in which
+    ///   its question then fails as unreachable. Use a `JoinSet`, which is dropped with the handler's future. Once the
+    ///   request is answered, no question can be asked.
+    ///
+    /// # Errors
+    ///
+    /// The [`Ask`] returns an [`AskError`](crate::AskError). As an [`McpError`], by `?`, it is `-32021` where the client
+    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error. On 2026-07-28 only
+    /// `tools/call`, `prompts/get` and `resources/read` may ask, and nothing but forms, URLs, sampling and roots; all
+    /// else is unsupported. There an answer of a wrong shape is asked for again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the [`Ask`] takes the question back.
+    ///
+    /// [`Limits::ask_time`]: crate::Limits::ask_time
+    /// [`Limits::rounds`]: crate::Limits::rounds
+    pub fn ask(&self, name: &str, question: Question) -> Ask {
+        Ask::new(&self.call, name, question)
+    }
+
+    /// Returns the JSON text of the answers, by key, that the client gave to what the handler asked for by hand: with a
+    /// result whose `resultType` is `input_required`. `None` in the first round. What stands in it the client wrote: it
+    /// may hold other keys, and other shapes.
+    ///
+    /// On 2026-07-28 they are `params.inputResponses`. A client up to 2025-11-25 is asked by requests, and the handler
+    /// called again with their results. Only `tools/call`, `prompts/get` and `resources/read` may be answered so;
+    /// elsewhere it is a [`Misuse`](crate::Misuse). [`ask`](Self::ask) does all this for you. Use the one or the other: on
+    /// 2026-07-28 a round that a question by `ask` ends carries no state and no answers of a round by hand.
     pub fn input_responses(&self) -> Option<&[u8]> {
-        self.0.message.input_responses()
+        match &self.input {
+            Some(input) => input.responses.as_deref(),
+            None => self.call.message.input_responses(),
+        }
     }
 
-    /// Returns the JSON text of `params.requestState` (2026-07-28): what that result gave the client to keep. It
-    /// went through the client's hands: trust nothing of it that you did not seal.
+    /// Returns the `requestState` of that result: a JSON string, as the handler wrote it.
+    ///
+    /// On 2026-07-28 it went through the client's hands, sealed: what comes back is what this handler gave for the same
+    /// principal, method and params. It may come back more than once. Without the feature `state` it is not sealed, and
+    /// nothing of it can be trusted.
     pub fn request_state(&self) -> Option<&[u8]> {
-        self.0.message.request_state()
+        match &self.input {
+            Some(input) => input.state.as_deref(),
+            None => self.call.message.request_state(),
+        }
     }
 }
 
@@ -277,8 +378,8 @@ fn own_way(method: &str) -> Option<&'static str> {
 impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestContext")
-            .field("revision", &self.0.revision)
-            .field("principal", &self.0.principal)
+            .field("revision", &self.call.revision)
+            .field("principal", &self.call.principal)
             .field("cancel_cause", &self.cancel_cause())
             .finish_non_exhaustive()
     }

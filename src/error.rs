@@ -11,6 +11,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
+    /// The setting or the step that went wrong.
     setting: &'static str,
     source: BoxError,
 }
@@ -21,6 +22,10 @@ pub struct Error {
 pub enum ErrorKind {
     /// The configuration contradicts itself or holds a value that cannot be.
     Configuration,
+    /// Reading failed, or the process's own streams could not be had.
+    Io,
+    /// The transport serves its stream already, or has served it.
+    Served,
 }
 
 impl Error {
@@ -28,6 +33,16 @@ impl Error {
     pub(crate) fn configuration(setting: &'static str, source: impl Into<BoxError>) -> Self {
         let kind = ErrorKind::Configuration;
         Self { kind, setting, source: source.into() }
+    }
+
+    /// Reading or writing failed.
+    pub(crate) fn io(what: &'static str, source: std::io::Error) -> Self {
+        Self { kind: ErrorKind::Io, setting: what, source: source.into() }
+    }
+
+    /// A stream can be served once.
+    pub(crate) fn served() -> Self {
+        Self { kind: ErrorKind::Served, setting: "serve", source: "a stream can be served once".into() }
     }
 
     /// Returns its kind.

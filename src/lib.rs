@@ -40,17 +40,18 @@
 //!
 //! # Revisions
 //!
-//! Every message tells by itself which [`Era`] it belongs to, so clients of all revisions share one URL. The transport
-//! does not do everything yet, and declares nothing to a client that it would not get:
+//! Every message tells by itself which [`Era`] it belongs to, so clients of all revisions share one URL, or one stream.
 //!
-//! | revision | era | served over Streamable HTTP | not yet |
+//! | revision | era | Streamable HTTP | byte streams |
 //! |---|---|---|---|
-//! | 2026-07-28 | modern | requests, notifications, event streams, `subscriptions/listen` | help with asking the client |
-//! | 2025-11-25, 2025-06-18 | legacy | the same requests, with a session or without; GET streams | asking the client, resuming |
-//! | 2025-03-26 | legacy | the same, and batches | the same |
-//! | 2024-11-05 | legacy | the same, without batches; its own two-endpoint HTTP+SSE is not hosted | the same |
+//! | 2026-07-28 | modern | everything | everything |
+//! | 2025-11-25, 2025-06-18 | legacy | everything, with a session or without | everything |
+//! | 2025-03-26 | legacy | the same, and batches | everything |
+//! | 2024-11-05 | legacy | the same, without batches; its own two-endpoint HTTP+SSE is not hosted | everything |
 //!
-//! There is no stdio yet. [`Revisions`] chooses which revisions are served; the default is all.
+//! [`Revisions`] chooses which revisions are served; the default is all. Two transports serve them:
+//! [`StreamableHttpService`], and [`StdioTransport`] for the process's standard input and output or any other byte
+//! stream. The same handler and the same [`Changes`] may be given to both at once.
 //!
 //! # Sessions
 //!
@@ -64,8 +65,14 @@
 //! A handler that declares it ([`Capabilities::tools_list_changed`] and its like,
 //! [`Capabilities::resources_subscribe`]) publishes changes through [`Changes`], in [its
 //! context](RequestContext::changes) or wherever the handle is. They reach the `subscriptions/listen` streams of
-//! 2026-07-28 and the streams that older clients open by GET, each in its form. Nothing is kept for a client that has
-//! no stream open.
+//! 2026-07-28 and the streams that older clients open by GET, each in its form; on a byte stream they reach whoever has
+//! said `initialize`. Nothing is kept for a client that has no stream open, unless there is an [`EventStore`].
+//!
+//! # Asking the client
+//!
+//! [`RequestContext::ask`] asks the client's user, model or host, and waits for the answer, whatever the revision. On
+//! 2026-07-28, where a server sends no requests, the handler runs again for every round of answers: what has an effect
+//! comes after the last question.
 //!
 //! # How an answer travels
 //!
@@ -84,17 +91,27 @@
 //! `JoinSet` that is dropped with the future.
 //!
 //! In a session a lost connection is no cancellation: the client may be back, and its request goes on, unless the
-//! client cancels it by `notifications/cancelled` or deletes the session. Then nothing is answered.
+//! client cancels it by `notifications/cancelled` or deletes the session. Then nothing is answered. With an
+//! [`EventStore`] the client can resume the stream that it lost.
 //!
 //! # Where to read on
 //!
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
 //! - [`RequestContext`]: who asks, and the ways back to them.
 //! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts and principals.
+//! - [`StdioTransport`]: byte streams, from a child process's to a socket's.
 //! - [`Transport`] and [`drain_all`]: shutting down.
 //! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
 //!
-//! The `examples` directory of the repository has whole servers: on axum and on hyper, with streams and with sessions.
+//! # Features
+//!
+//! - `state` (default): a sealed `requestState` carries answers from round to round ([`RequestContext::ask`] on
+//!   2026-07-28). Without it nothing can be asked there.
+//! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
+//!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
+//! - `testing`: a client in process, for an application's own tests.
+//!
+//! The `examples` directory of the repository has whole servers.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -125,10 +142,14 @@ mod mcp_error;
 mod observer;
 mod principal;
 mod protocol;
+mod question;
 mod reply;
 mod request;
 mod server;
 mod session;
+#[cfg(feature = "state")]
+mod state;
+mod stdio;
 mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
@@ -143,6 +164,7 @@ pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
 pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext};
 pub use error::{Error, ErrorKind};
+pub use exchange::Ask;
 pub use handler::{McpHandler, ParameterSource};
 pub use limits::Limits;
 pub use mcp_error::McpError;
@@ -150,15 +172,20 @@ pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;
+pub use protocol::input::ElicitationAction;
 pub use protocol::level::LogLevel;
 pub use protocol::mirror::NameSource;
 pub use protocol::parameter_headers::{AnnotationFault, ParameterHeaders};
 pub use protocol::refusal::{Refusal, RefusalKind, Rung};
 pub use protocol::revision::{Era, Revision, Revisions};
+pub use question::{AskError, InputResponse, Question};
 pub use reply::Reply;
 pub use request::{Notification, Request};
-pub use server::ServerInfoStamp;
+pub use server::{ResultShape, ServerInfoStamp};
 pub use session::{Session, SessionEnd};
+#[cfg(feature = "state")]
+pub use state::{ReplayGuard, StateId, StateKeys};
+pub use stdio::{ServeEnd, StdioBuilder, StdioTransport};
 pub use store::EventStore;
 pub use transport::{Counts, DrainReport, Transport, drain_all};
 

@@ -23,6 +23,8 @@ pub struct Limits {
     pub(crate) listeners: usize,
     pub(crate) listeners_by_principal: usize,
     pub(crate) queue_bytes: u32,
+    #[cfg(feature = "state")]
+    pub(crate) state_bytes: usize,
     pub(crate) session_idle: Duration,
     pub(crate) sessions: usize,
     pub(crate) stored_bytes: usize,
@@ -31,9 +33,12 @@ pub struct Limits {
     pub(crate) stored_for: Duration,
     pub(crate) listing_pages: usize,
     pub(crate) listing_tools: usize,
+    pub(crate) rounds: u32,
+    pub(crate) ask_time: Duration,
     pub(crate) handler_time: Option<Duration>,
     pub(crate) commit_after: Duration,
     pub(crate) keep_alive: Duration,
+    pub(crate) drain_time: Duration,
 }
 
 impl Default for Limits {
@@ -46,6 +51,8 @@ impl Default for Limits {
             listeners: 16_384,
             listeners_by_principal: 1024,
             queue_bytes: 1 << 20,
+            #[cfg(feature = "state")]
+            state_bytes: 16 << 10,
             session_idle: Duration::from_secs(30 * 60),
             sessions: 10_000,
             stored_bytes: 4 << 20,
@@ -54,9 +61,12 @@ impl Default for Limits {
             stored_for: Duration::from_secs(10 * 60),
             listing_pages: 100,
             listing_tools: 10_000,
+            rounds: 8,
+            ask_time: Duration::from_secs(5 * 60),
             handler_time: None,
             commit_after: Duration::from_secs(15),
             keep_alive: Duration::from_secs(15),
+            drain_time: Duration::from_secs(30),
         }
     }
 }
@@ -65,8 +75,8 @@ impl Default for Limits {
 const MOST_NESTING: u32 = 128;
 
 impl Limits {
-    /// Bytes of one HTTP request body, at least 1 and below 4 GiB. Default 4 MiB. Counted while it is read; past it the
-    /// client sees status 413.
+    /// Bytes of one HTTP request body, or of one line of a byte stream, at least 1 and below 4 GiB. Default 4 MiB. Counted
+    /// while it is read; past it the client sees status 413, on a byte stream `-32700`, and the next line is read.
     ///
     /// Memory: that many bytes for each request being read.
     #[must_use]
@@ -90,8 +100,9 @@ impl Limits {
         self
     }
 
-    /// Requests being answered at once in one session. Default 1,024. Past it the client sees 503; a
-    /// `ping` is never refused, and in a batch it is that message's own error.
+    /// Requests being answered at once in one session or on one byte stream. Default 1,024. Past it the client sees 503,
+    /// on a byte stream `-32603`; a `ping` is never refused, and in a batch it is that message's own error. On a byte
+    /// stream a request counts until its answer is written.
     ///
     /// Memory: the bodies of that many requests for each session, and what their handlers hold.
     #[must_use]
@@ -138,13 +149,23 @@ impl Limits {
         self
     }
 
-    /// Bytes of messages queued on one event stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
+    /// Bytes of messages queued on one event stream or byte stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
     /// message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that sends waits.
     ///
     /// Memory: that many bytes for each open stream, and the answer itself on top.
     #[must_use]
     pub const fn queue_bytes(mut self, bytes: u32) -> Self {
         self.queue_bytes = bytes;
+        self
+    }
+
+    /// Bytes of a `requestState` as it stands in a message (2026-07-28). Default 16 KiB. Past it a client sees status 400
+    /// and `-32602`, before any of it is decoded; what would not fit when it is made is not sent, and the client sees
+    /// `-32603`. Three quarters of it, less 53 bytes, are left for what is kept.
+    #[cfg(feature = "state")]
+    #[must_use]
+    pub const fn state_bytes(mut self, bytes: usize) -> Self {
+        self.state_bytes = bytes;
         self
     }
 
@@ -204,6 +225,25 @@ impl Limits {
         self
     }
 
+    /// Rounds of input that one request may take. Default 8. Past it the client sees `-32603`, and the
+    /// [`Observer`](crate::Observer) hears of it.
+    ///
+    /// Counted on 2026-07-28, whose rounds are requests of their own, and wherever a handler makes its rounds by hand.
+    #[must_use]
+    pub const fn rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// How long the client of a session has to answer a question (up to 2025-11-25) that sets no
+    /// [time of its own](crate::Question::timeout). Default 5 minutes. Past it the question fails with
+    /// [`AskError::TimedOut`](crate::AskError::TimedOut).
+    #[must_use]
+    pub const fn ask_time(mut self, time: Duration) -> Self {
+        self.ask_time = time;
+        self
+    }
+
     /// How long a handler may take over one request, notification or decision on a subscription. Default: no limit. Past
     /// it the handler is cancelled, and the client of a request sees `-32603`.
     #[must_use]
@@ -214,6 +254,10 @@ impl Limits {
 
     /// How long a handler may be silent before its answer becomes an event stream with keep-alive comments. Default
     /// 15 s. Choose it shorter than proxies in front wait for a first byte.
+    ///
+    /// Zero makes a stream of every answer with status 200 that its client can take as one, also where the handler is
+    /// never silent. With an [`EventStore`](crate::EventStore) no
+    /// answer of a session then gets lost with its connection.
     #[must_use]
     pub const fn commit_after(mut self, time: Duration) -> Self {
         self.commit_after = time;
@@ -225,6 +269,14 @@ impl Limits {
     #[must_use]
     pub const fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;
+        self
+    }
+
+    /// How long requests may go on after the end of a byte stream's input. Default 30 s. Past it they are cancelled, and
+    /// their client sees `-32603`.
+    #[must_use]
+    pub const fn drain_time(mut self, time: Duration) -> Self {
+        self.drain_time = time;
         self
     }
 

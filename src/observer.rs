@@ -117,6 +117,8 @@ impl<'a> Exchange<'a> {
 pub enum ExchangeEnd {
     /// With a result.
     Result,
+    /// With questions that the client has to answer first (2026-07-28).
+    InputRequired,
     /// With an error of this code.
     Error(i32),
     /// It was cancelled.
@@ -132,9 +134,26 @@ pub enum Misuse {
         /// The code it chose.
         code: i32,
     },
-    /// A handler asked for input where the client's revision or the method allows none; an internal error left in its
-    /// place.
+    /// A handler asked for input where the method allows none; an internal error left in its place.
     InputNotAllowed {
+        /// The method that was being answered.
+        method: String,
+    },
+    /// A handler asked for input in a form that nobody could answer; an internal error left in its place.
+    BadInputRequired {
+        /// What is wrong with the result.
+        reason: &'static str,
+    },
+    /// A handler went on asking, and the client reads an internal error. Perhaps a question changes with every run.
+    TooManyRounds {
+        /// The method that was being answered.
+        method: String,
+        /// [`Limits::rounds`](crate::Limits::rounds).
+        most: u32,
+    },
+    /// The answers so far and the handler's own state exceed [`Limits::state_bytes`](crate::Limits::state_bytes); an
+    /// internal error left in their place.
+    StateTooLarge {
         /// The method that was being answered.
         method: String,
     },
@@ -167,6 +186,13 @@ impl fmt::Display for Misuse {
             }
             Self::InputNotAllowed { method } => {
                 write!(f, "a handler asked for input while answering {method}")
+            }
+            Self::BadInputRequired { reason } => write!(f, "a handler asked for input, but {reason}"),
+            Self::TooManyRounds { method, most } => {
+                write!(f, "a handler asked for input more than {most} times while answering {method}")
+            }
+            Self::StateTooLarge { method } => {
+                write!(f, "the requestState while answering {method} exceeds Limits::state_bytes")
             }
             Self::BadAnnotation { tool, fault } => {
                 write!(f, "x-mcp-header in tool {tool:?}: {fault}")

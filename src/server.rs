@@ -14,6 +14,8 @@ use crate::handler::{ErasedHandler, McpHandler};
 use crate::limits::Limits;
 use crate::observer::{Deaf, Observer};
 use crate::protocol::revision::{Era, Revision, Revisions};
+#[cfg(feature = "state")]
+use crate::state::{Sealer, StateSettings};
 
 /// Whether results of 2026-07-28 name the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,27 @@ pub enum ServerInfoStamp {
     Never,
 }
 
+/// Whether results get the shape of the client's revision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultShape {
+    /// What a handler writes in the newest shape, a client up to 2025-11-25 reads in its own:
+    ///
+    /// - `resultType`, where it is `complete`, and the cache hints are left out (all of these revisions);
+    /// - `structuredContent` that is no object, and an `outputSchema` that is not an object's, are left out (2025-06-18,
+    ///   2025-11-25);
+    /// - `structuredContent` becomes a text where there is no other content: before 2025-06-18, and wherever it is left
+    ///   out;
+    /// - a `resource_link` becomes a text with its name and URI (before 2025-06-18);
+    /// - `audio` becomes a text that says so (before 2025-03-26).
+    ///
+    /// All else passes through byte by byte, also members that the revision does not know.
+    #[default]
+    ClientRevision,
+    /// Every client reads what the handler wrote, which looks at [`revision`](crate::RequestContext::revision) itself.
+    AsWritten,
+}
+
 /// The application, as a transport holds it.
 pub(crate) struct Server {
     pub(crate) handler: Arc<dyn ErasedHandler>,
@@ -35,6 +58,9 @@ pub(crate) struct Server {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
+    #[cfg(feature = "state")]
+    pub(crate) sealer: Sealer,
+    pub(crate) shape: ResultShape,
     stamp: ServerInfoStamp,
     /// Written once: it goes out with every result.
     info: Bytes,
@@ -51,6 +77,12 @@ impl Server {
             ServerInfoStamp::EveryResult => Some(&self.info),
             ServerInfoStamp::Never => None,
         }
+    }
+
+    /// Whether anything can be carried from one round of input to the next.
+    #[allow(clippy::unused_self)] // a question to this server all the same
+    pub(crate) const fn can_carry(&self) -> bool {
+        cfg!(feature = "state")
     }
 
     /// The result of `initialize` but for the version.
@@ -84,6 +116,9 @@ pub(crate) struct ServerBuilder {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
     pub(crate) stamp: ServerInfoStamp,
+    pub(crate) shape: ResultShape,
+    #[cfg(feature = "state")]
+    pub(crate) state: StateSettings,
 }
 
 impl ServerBuilder {
@@ -98,6 +133,9 @@ impl ServerBuilder {
             observer: Arc::new(Deaf),
             revisions: Revisions::all(),
             stamp: ServerInfoStamp::default(),
+            shape: ResultShape::default(),
+            #[cfg(feature = "state")]
+            state: StateSettings::default(),
         }
     }
 
@@ -122,10 +160,13 @@ impl ServerBuilder {
             handler: self.handler,
             capabilities: self.capabilities,
             changes: self.changes,
+            #[cfg(feature = "state")]
+            sealer: Sealer::new(self.state, self.limits.state_bytes),
             limits: self.limits,
             lifecycle: Lifecycle::default(),
             observer: self.observer,
             revisions: self.revisions,
+            shape: self.shape,
             stamp: self.stamp,
             info: Bytes::from(self.info.to_string()),
             session_face,

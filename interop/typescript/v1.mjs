@@ -8,8 +8,7 @@ import {
 
 export async function connect(url, mode, log, changed) {
   const client = new Client({ name: 'walk', version: '0.0.0' });
-  // That the caller has given up or closed is reported as an error too.
-  client.onerror = error => /AbortError/.test(error) || console.error(`onerror: ${error}`);
+  client.onerror = error => console.error(`onerror: ${error}`);
   client.setNotificationHandler(LoggingMessageNotificationSchema, log);
   client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
   const transport = new StreamableHTTPClientTransport(new URL(url));

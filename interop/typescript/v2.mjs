@@ -9,8 +9,7 @@ const modes = {
 
 export async function connect(url, mode, log, changed) {
   const client = new Client({ name: 'walk', version: '0.0.0' }, modes[mode]);
-  // That the caller has given up or closed is reported as an error too.
-  client.onerror = error => /AbortError/.test(error) || console.error(`onerror: ${error}`);
+  client.onerror = error => console.error(`onerror: ${error}`);
   client.setNotificationHandler('notifications/message', log);
   client.setNotificationHandler('notifications/tools/list_changed', changed);
   const transport = new StreamableHTTPClientTransport(new URL(url));

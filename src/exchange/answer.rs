@@ -3,7 +3,9 @@
 use http::StatusCode;
 
 use super::call::Call;
+use super::input_required::{self, Fault, INPUT_REQUIRED};
 use super::{Failure, Outcome};
+use crate::cancel::CancelCause;
 use crate::mcp_error::McpError;
 use crate::observer::{ExchangeEnd, Misuse};
 use crate::protocol::names::{code, method};
@@ -12,6 +14,7 @@ use crate::protocol::revision::Era;
 use crate::protocol::sse::Frame;
 use crate::protocol::status::{self, HandlerCode};
 use crate::reply::{CacheRule, Reply, Stamp};
+use crate::server::ResultShape;
 
 /// An answer, ready to leave.
 #[derive(Debug)]
@@ -22,18 +25,25 @@ pub(crate) struct Finished {
     pub(crate) end: ExchangeEnd,
 }
 
+impl Finished {
+    /// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
+    /// down may have nobody left to hand an answer to, and clients exist that fail over one.
+    pub(crate) fn is_withheld(&self) -> bool {
+        matches!(self.end, ExchangeEnd::Cancelled(CancelCause::Requested | CancelCause::SessionEnded))
+    }
+}
+
 /// Makes the answer of a call, and tells the observer what its client is not told.
 pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
     match outcome {
-        Outcome::Answered(Ok(reply)) => match check(call, &reply) {
-            Ok(()) => result(call, reply),
-            Err(misuse) => {
-                call.server.observer.misuse(&misuse);
-                internal(call)
-            }
-        },
+        Outcome::Answered(Ok(reply)) if reply.result_type().as_deref() == Some(INPUT_REQUIRED) => {
+            input_required(call, input_required::seal(call, reply))
+        }
+        Outcome::Answered(Ok(reply)) => result(call, reply, ExchangeEnd::Result),
+        Outcome::Asked(round) => input_required(call, input_required::of_round(call, &round)),
         Outcome::Answered(Err(Failure::Error(error))) => handler_error(call, &error),
         Outcome::Answered(Err(Failure::Refused(refusal))) => refused(call, refusal),
+        Outcome::Answered(Err(Failure::Misused(misuse))) => misused(call, &misuse),
         Outcome::Answered(Err(Failure::Panicked(message))) => {
             call.server.observer.panicked(&call.observed(), &message);
             internal(call)
@@ -42,21 +52,30 @@ pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
     }
 }
 
-/// Only some methods of 2026-07-28 may answer that they need input first.
-fn check(call: &Call, reply: &Reply) -> Result<(), Misuse> {
-    let allowed = call.era() == Era::Modern
-        && matches!(call.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
-    if reply.result_type().as_deref() == Some("input_required") && !allowed {
-        return Err(Misuse::InputNotAllowed { method: call.message.method().to_owned() });
+/// Only some methods may answer that they need input first, and not every client can be asked for any.
+fn input_required(call: &Call, reply: Result<Reply, Fault>) -> Finished {
+    match reply {
+        Ok(mut reply) => {
+            reply.shape_questions(call.revision);
+            result(call, reply, ExchangeEnd::InputRequired)
+        }
+        Err(Fault::Misuse(misuse)) => misused(call, &misuse),
+        Err(Fault::Error(error)) => handler_error(call, &error),
     }
-    Ok(())
 }
 
-fn result(call: &Call, mut reply: Reply) -> Finished {
-    if call.era() == Era::Modern {
-        reply.stamp(&Stamp { server_info: call.server.stamped_info(), cache: cache_rule(call) });
+fn misused(call: &Call, misuse: &Misuse) -> Finished {
+    call.server.observer.misuse(misuse);
+    internal(call)
+}
+
+fn result(call: &Call, mut reply: Reply, end: ExchangeEnd) -> Finished {
+    match (call.era(), call.server.shape) {
+        (Era::Modern, _) => reply.stamp(&Stamp { server_info: call.server.stamped_info(), cache: cache_rule(call) }),
+        (Era::Legacy, ResultShape::ClientRevision) => reply.shape(call.message.method(), call.revision),
+        (Era::Legacy, ResultShape::AsWritten) => {}
     }
-    Finished { status: StatusCode::OK, frame: reply.finish(call.id()), end: ExchangeEnd::Result }
+    Finished { status: StatusCode::OK, frame: reply.finish(call.id()), end }
 }
 
 /// The results that say for how long they may be kept (2026-07-28, Caching). Fixed per method, so that all pages of a
@@ -66,12 +85,7 @@ fn cache_rule(call: &Call) -> CacheRule {
     match call.message.method() {
         // What a client's own answers went into is nobody else's, and not the resource itself.
         method::RESOURCES_READ if is_retry => CacheRule::Never,
-        method::DISCOVER
-        | method::TOOLS_LIST
-        | method::PROMPTS_LIST
-        | method::RESOURCES_LIST
-        | method::RESOURCES_READ
-        | method::RESOURCES_TEMPLATES_LIST => CacheRule::Default,
+        method if method::has_cache_hints(method) => CacheRule::Default,
         _ => CacheRule::None,
     }
 }

@@ -35,8 +35,13 @@ impl<T> Attended<T> {
         Self { future, call, deadline: None, ticket }
     }
 
-    pub(super) fn call(&self) -> &Call {
+    pub(super) fn call(&self) -> &Arc<Call> {
         &self.call
+    }
+
+    /// Goes on with another future, in the place of one that is ready.
+    pub(super) fn go_on(&mut self, future: Pin<Box<dyn Future<Output = T> + Send>>) {
+        self.future = future;
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End<T>> {

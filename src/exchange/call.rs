@@ -6,16 +6,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::outbox::Outbox;
 use super::queue::Queue;
+use super::requests::{self, Requests};
+#[cfg(feature = "state")]
+use super::rounds::Carried;
+use super::rounds::{Round, Rounds};
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
-use crate::protocol::envelope::Message;
+use crate::protocol::envelope::{Kind, Message};
 use crate::protocol::level::LogLevel;
+use crate::protocol::names::method;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
 use crate::server::Server;
@@ -25,7 +32,7 @@ use crate::session::SessionState;
 pub(crate) struct Call {
     pub(crate) message: Message,
     pub(crate) revision: Revision,
-    pub(crate) http: http::request::Parts,
+    pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
     pub(crate) server: Arc<Server>,
     pub(crate) cancellation: Cancellation,
@@ -35,24 +42,52 @@ pub(crate) struct Call {
     pub(crate) form: Form,
     pub(crate) queue: Outlet,
     pub(crate) session: Option<Arc<SessionState>>,
+    /// The questions under way, up to 2025-11-25.
+    pub(super) requests: Requests,
+    /// The questions of this round, on 2026-07-28. `None` inside where the answer came before any.
+    rounds: OnceLock<Option<Box<Rounds>>>,
     /// The bits of the last report of progress that was queued. Written under the lock of the queue.
     progress: AtomicU64,
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, or one it shares: with its batch, and with whoever resumes its stream.
+/// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a byte
+/// stream.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // most calls own theirs, which lies in the call's one allocation
 pub(crate) enum Outlet {
     Own(Queue),
     Shared(Arc<Queue>),
+    Stream {
+        outbox: Arc<Outbox>,
+        /// Where an exchange over HTTP would look.
+        unused: Queue,
+    },
 }
 
 impl Outlet {
+    /// Queues a message, waiting for room, if it is still wanted by then. Whether it was queued.
+    async fn send(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::Own(queue) => queue.send(frame.event(), is_wanted).await,
+            Self::Shared(queue) => queue.send(frame.event(), is_wanted).await,
+            Self::Stream { outbox, .. } => outbox.send(frame.line(), is_wanted).await,
+        }
+    }
+
+    /// Queues a message past the bound.
+    fn push(&self, frame: &Frame) {
+        match self {
+            Self::Own(queue) => queue.push(&frame.event()),
+            Self::Shared(queue) => queue.push(&frame.event()),
+            Self::Stream { outbox, .. } => outbox.answer(frame.line(), 0),
+        }
+    }
+
     pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
         match self {
-            Self::Own(_) => None,
             Self::Shared(queue) => Some(queue),
+            Self::Own(_) | Self::Stream { .. } => None,
         }
     }
 }
@@ -64,6 +99,35 @@ impl Deref for Outlet {
         match self {
             Self::Own(queue) => queue,
             Self::Shared(queue) => queue,
+            Self::Stream { unused, .. } => unused,
+        }
+    }
+}
+
+/// The way a message came.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // nearly every call has a head, and a box would be an allocation
+pub(crate) enum Via {
+    /// By HTTP, under this head.
+    Http(http::request::Parts),
+    /// On a byte stream, of which the application said this.
+    Stream(Arc<http::Extensions>),
+}
+
+impl Via {
+    /// The head of the HTTP request, where there was one.
+    pub(crate) fn http(&self) -> Option<&http::request::Parts> {
+        match self {
+            Self::Http(head) => Some(head),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// What was left for the handler.
+    pub(crate) fn extensions(&self) -> &http::Extensions {
+        match self {
+            Self::Http(head) => &head.extensions,
+            Self::Stream(extensions) => extensions,
         }
     }
 }
@@ -72,7 +136,7 @@ impl Deref for Outlet {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) revision: Revision,
-    pub(crate) http: http::request::Parts,
+    pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
     pub(crate) session: Option<Arc<SessionState>>,
     pub(crate) form: Form,
@@ -114,18 +178,26 @@ impl Call {
         Self::with(server, message, caller, Outlet::Shared(Arc::clone(queue)))
     }
 
+    /// A call on a byte stream.
+    pub(crate) fn on_stream(server: &Arc<Server>, message: Message, caller: Caller, outbox: &Arc<Outbox>) -> Self {
+        let outlet = Outlet::Stream { outbox: Arc::clone(outbox), unused: Queue::new(0) };
+        Self::with(server, message, caller, outlet)
+    }
+
     fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
-        let Caller { revision, http, principal, session, form } = caller;
+        let Caller { revision, via, principal, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(from_now),
             server: Arc::clone(server),
             cancellation: Cancellation::default(),
             reason: OnceLock::new(),
+            requests: Requests::default(),
+            rounds: OnceLock::new(),
             answered: AtomicBool::new(false),
             progress: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
             message,
             revision,
-            http,
+            via,
             principal,
             session,
             form,
@@ -145,13 +217,18 @@ impl Call {
     /// Queues a message for the client. Waits while the queue is full. Dropped where the client takes only JSON, and
     /// once the answer is made. Whether it was queued.
     pub(crate) async fn send(&self, frame: &Frame) -> bool {
-        self.form != Form::JsonOnly && self.queue.send(frame.event(), || !self.is_answered()).await
+        self.send_if(frame, || true).await
     }
 
-    /// Queues a message past the bound, as [`Queue::push`] does.
+    /// The same for a message that may not be wanted any more once its turn has come.
+    pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
+        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_over() && is_wanted()).await
+    }
+
+    /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
     pub(crate) fn push(&self, frame: &Frame) {
         if self.form != Form::JsonOnly && !self.is_answered() {
-            self.queue.push(frame.event());
+            self.queue.push(frame);
         }
     }
 
@@ -160,12 +237,58 @@ impl Call {
     pub(crate) fn let_go(&self, retry: Duration) -> bool {
         let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
         let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
-        may_poll && !self.is_answered() && self.queue.let_go(retry)
+        may_poll && !self.is_over() && self.queue.let_go(retry)
     }
 
-    /// Cancels in the client's name.
-    pub(crate) fn cancel_requested(&self, reason: Option<String>) {
-        if let Some(reason) = reason {
+    /// Whether it may be answered with questions, up to 2025-11-25 by a result that stands for them. A notification of
+    /// such a name is not answered at all.
+    pub(super) fn takes_input(&self) -> bool {
+        let is_request = self.message.kind == Kind::Request;
+        is_request && matches!(self.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+    }
+
+    /// The questions of this round. Without a state that was carried, those of a first one. `None` where the answer was
+    /// made before anybody asked.
+    pub(super) fn rounds(&self) -> Option<&Rounds> {
+        let first = || Some(Box::new(Rounds::first(self.message.input_responses())));
+        self.rounds.get_or_init(first).as_deref()
+    }
+
+    /// Goes on from what was carried. Before the handler runs.
+    #[cfg(feature = "state")]
+    pub(super) fn resume(&self, carried: Carried) {
+        let _ = self.rounds.set(Some(Box::new(Rounds::resume(carried, self.message.input_responses()))));
+    }
+
+    /// The round that is over, where the handler waits for its client.
+    pub(super) fn end_round(&self) -> Option<Round> {
+        self.rounds.get()?.as_ref()?.end_round()
+    }
+
+    /// The answer is about to be made: questions that are held elsewhere fail, and so do those that are still to come.
+    pub(super) fn end_asks(&self) {
+        requests::end(self);
+        if let Some(rounds) = self.rounds.get_or_init(|| None) {
+            rounds.end();
+        }
+    }
+
+    /// What the client said that it can do, as JSON.
+    pub(crate) fn client_capabilities(&self) -> Option<&[u8]> {
+        match (self.era(), &self.session) {
+            (Era::Legacy, Some(session)) => Some(&session.client().capabilities),
+            _ => self.message.client_capabilities(),
+        }
+    }
+
+    /// Cancels in the client's name, which has said so by `notifications/cancelled`.
+    pub(crate) fn cancel_requested(&self, notification: &Message) {
+        #[derive(Deserialize)]
+        struct Params {
+            reason: Option<String>,
+        }
+        let params = notification.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
+        if let Some(reason) = params.and_then(|params| params.reason) {
             // The first one stays.
             let _ = self.reason.set(reason.into());
         }
@@ -180,13 +303,13 @@ impl Call {
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
         if self.form != Form::JsonOnly {
             let note = || {
-                let rises = !self.is_answered() && self.rises(progress);
+                let rises = !self.is_over() && self.rises(progress);
                 if rises {
                     self.progress.store(progress.to_bits(), Ordering::Relaxed);
                 }
                 rises
             };
-            self.queue.send(frame.event(), note).await;
+            self.queue.send(&frame, note).await;
         }
     }
 
@@ -197,6 +320,11 @@ impl Call {
 
     fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing more may leave: it is answered, or its client has cancelled it and wants to hear no more.
+    fn is_over(&self) -> bool {
+        self.is_answered() || self.cancellation.cause() == Some(CancelCause::Requested)
     }
 
     /// Whether a report of progress rises above all that were queued.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use super::answer::{self, Finished};
 use super::attended::{Attended, End, caught};
 use super::call::Call;
+use super::input_required::{self, Played};
 use super::lifecycle::Ticket;
 use super::{Failure, Outcome};
 use crate::cancel::CancelCause;
@@ -37,11 +38,19 @@ impl Future for Drive {
         let Some(work) = &mut self.work else {
             return Poll::Pending;
         };
-        let outcome = match work.poll(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(End::Output(answer)) => Outcome::Answered(answer),
-            Poll::Ready(End::Panicked(message)) => Outcome::Answered(Err(Failure::Panicked(message))),
-            Poll::Ready(End::Cancelled(cause)) => Outcome::Cancelled(cause),
+        let outcome = loop {
+            match work.poll(cx) {
+                Poll::Pending => match work.call().end_round() {
+                    Some(round) => break Outcome::Asked(round),
+                    None => return Poll::Pending,
+                },
+                Poll::Ready(End::Output(answer)) => match input_required::play(work.call(), answer) {
+                    Played::Over(answer) => break Outcome::Answered(answer),
+                    Played::Next(round) => work.go_on(round),
+                },
+                Poll::Ready(End::Panicked(message)) => break Outcome::Answered(Err(Failure::Panicked(message))),
+                Poll::Ready(End::Cancelled(cause)) => break Outcome::Cancelled(cause),
+            }
         };
         match self.work.take() {
             Some(work) => Poll::Ready(end(work, outcome)),
@@ -66,6 +75,7 @@ impl Drop for Drive {
 /// hears of the end.
 fn end(work: Attended<Result<Reply, Failure>>, outcome: Outcome) -> Finished {
     let (call, ticket) = work.finish();
+    call.end_asks();
     call.set_answered();
     let finished = answer::finish(&call, outcome);
     call.server.observer.exchange_ended(&call.observed(), finished.end);

@@ -18,7 +18,7 @@ use crate::transport::{Counts, DrainReport};
 
 /// After the deadline every exchange is cancelled and needs one more poll to answer. An exchange whose connection never
 /// polls it again must not hold up the application's end.
-const LAST_POLL: Duration = Duration::from_secs(1);
+pub(crate) const LAST_POLL: Duration = Duration::from_secs(1);
 
 /// What is in flight.
 #[derive(Debug, Default)]
@@ -97,6 +97,11 @@ impl Lifecycle {
         DrainReport { in_flight, cut: self.cuts.load(Ordering::SeqCst) - cut_before }
     }
 
+    /// Gives what a drain has cut time to be written.
+    pub(crate) async fn last_words(&self) {
+        let _ = timeout(LAST_POLL, self.idle()).await;
+    }
+
     /// Waits until no handler is at work and every stream has been read: an answer that is queued has not arrived yet.
     async fn idle(&self) {
         self.until(|| self.counts() == Counts::default()).await;
@@ -118,7 +123,7 @@ impl Lifecycle {
         }
     }
 
-    fn cut_all(&self) {
+    pub(crate) fn cut_all(&self) {
         self.cut.store(true, Ordering::SeqCst);
         for shard in &self.waiting {
             let calls: Vec<_> =

@@ -4,16 +4,22 @@
 //! decides what a dropped connection means, and there are two types for it: [`Attached`] and [`Detached`].
 
 pub(crate) mod answer;
+mod ask;
 mod attached;
 mod attended;
 mod builtin;
 pub(crate) mod call;
+mod carried;
 mod detached;
 mod drive;
+mod input_required;
 pub(crate) mod keep_alive;
 pub(crate) mod lifecycle;
 mod notified;
+pub(crate) mod outbox;
 pub(crate) mod queue;
+mod requests;
+mod rounds;
 mod stream;
 pub(crate) mod subject;
 mod undecided;
@@ -26,6 +32,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::StatusCode;
 
+pub use ask::Ask;
 pub(crate) use attached::Attached;
 pub(crate) use attended::caught;
 use attended::panic_message;
@@ -33,7 +40,9 @@ pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
-pub(crate) use notified::hear;
+pub(crate) use input_required::Input;
+pub(crate) use notified::{MOST_HOOKS, hear, heard};
+use rounds::Round;
 pub(crate) use stream::{AttachedStream, DetachedStream};
 use subject::Subject;
 pub(crate) use work::Work;
@@ -42,7 +51,10 @@ use crate::cancel::CancelCause;
 use crate::context::RequestContext;
 use crate::handler::Answering;
 use crate::mcp_error::McpError;
+use crate::observer::Misuse;
 use crate::protocol::refusal::Refusal;
+#[cfg(feature = "state")]
+use crate::protocol::revision::Era;
 use crate::reply::Reply;
 use crate::request::Request;
 
@@ -53,6 +65,8 @@ pub(crate) enum Failure {
     Error(McpError),
     /// The transport refused it after all.
     Refused(Refusal),
+    /// The handler answered with what the protocol forbids.
+    Misused(Misuse),
     /// The handler panicked, saying this.
     Panicked(String),
 }
@@ -61,15 +75,41 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Answered(Result<Reply, Failure>),
+    /// Its client has to be asked first.
+    Asked(Round),
     Cancelled(CancelCause),
 }
 
 /// The handler's own answer, or the transport's where it gives one.
 pub(crate) fn answering(call: &Arc<Call>) -> Answering {
-    builtin::answer(call).unwrap_or_else(|| {
+    builtin::answer(call).or_else(|| resumed(call)).unwrap_or_else(|| {
         let (request, cx) = (Request::new(Arc::clone(call)), RequestContext::new(Arc::clone(call)));
         Arc::clone(&call.server.handler).request(request, cx)
     })
+}
+
+/// The handler's answer to a request that goes on from an earlier round (2026-07-28). Before it runs, the state that its
+/// client kept is opened.
+#[cfg(feature = "state")]
+fn resumed(call: &Arc<Call>) -> Option<Answering> {
+    if call.era() == Era::Legacy {
+        return None;
+    }
+    carried::sent(call)?;
+    let call = Arc::clone(call);
+    Some(Box::pin(async move {
+        let mut carried = carried::open(&call).await.map_err(Failure::Refused)?;
+        let own = carried.own.take();
+        call.resume(carried);
+        let cx = RequestContext::with_input(Arc::clone(&call), Input::carried(&call, own.as_ref())?);
+        Arc::clone(&call.server.handler).request(Request::new(Arc::clone(&call)), cx).await
+    }))
+}
+
+/// Nothing is carried from round to round.
+#[cfg(not(feature = "state"))]
+fn resumed(_: &Arc<Call>) -> Option<Answering> {
+    None
 }
 
 /// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
@@ -83,6 +123,7 @@ pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
     match failure {
         Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),
         Failure::Panicked(message) => call.server.observer.panicked(&call.observed(), &message),
+        Failure::Misused(misuse) => call.server.observer.misuse(&misuse),
         Failure::Error(_) | Failure::Refused(_) => {}
     }
     None

@@ -24,29 +24,36 @@ pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(
     let call = Arc::new(call);
     // There is no stream for what the hook may say.
     call.queue.abandon();
-    let hook = caught(|| {
-        let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
-        Arc::clone(&call.server.handler).notification(notification, context)
-    });
-    match hook {
-        Ok(hook) => {
-            let server = Arc::clone(&call.server);
-            let mut heard = Heard { work: Some(Attended::new(hook, call, ticket)) };
-            if Pin::new(&mut heard).poll(cx).is_pending() {
-                let waiting = Waiting::enter(server);
-                tokio::spawn(async move {
-                    heard.await;
-                    drop(waiting);
-                });
-            }
-        }
-        Err(message) => call.server.observer.panicked(&call.observed(), &message),
+    let server = Arc::clone(&call.server);
+    let mut heard = heard(call, ticket);
+    if Pin::new(&mut heard).poll(cx).is_pending() {
+        let waiting = Waiting::enter(server);
+        tokio::spawn(async move {
+            heard.await;
+            drop(waiting);
+        });
     }
     Ok(())
 }
 
+/// The handler's hook for a notification.
+pub(crate) fn heard(call: Arc<Call>, ticket: Ticket) -> Heard {
+    let hook = caught(|| {
+        let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
+        Arc::clone(&call.server.handler).notification(notification, context)
+    });
+    let hook = match hook {
+        Ok(hook) => hook,
+        Err(message) => {
+            call.server.observer.panicked(&call.observed(), &message);
+            return Heard { work: None };
+        }
+    };
+    Heard { work: Some(Attended::new(hook, call, ticket)) }
+}
+
 /// Hooks that may wait at once in one transport.
-const MOST_HOOKS: usize = 1024;
+pub(crate) const MOST_HOOKS: usize = 1024;
 
 /// A hook that waits, until dropped.
 struct Waiting(Arc<Server>);
@@ -65,7 +72,7 @@ impl Drop for Waiting {
 }
 
 /// A hook at work.
-struct Heard {
+pub(crate) struct Heard {
     /// Gone once it is through.
     work: Option<Attended<()>>,
 }
@@ -86,7 +93,9 @@ impl Future for Heard {
             }
         }
         if let Some(work) = self.work.take() {
-            work.finish();
+            let (call, _ticket) = work.finish();
+            call.end_asks();
+            call.set_answered();
         }
         Poll::Ready(())
     }

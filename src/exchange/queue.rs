@@ -180,10 +180,10 @@ impl Queue {
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
-    pub(crate) fn push(&self, event: Bytes) {
+    pub(crate) fn push(&self, event: &Bytes) {
         let mut state = self.state();
         if state.phase == Phase::Open {
-            state.queue(event, 0);
+            state.queue(event.clone(), 0);
             wake(state);
         }
     }
@@ -340,8 +340,7 @@ impl Queue {
     }
 
     fn cost(&self, message: &Bytes) -> u32 {
-        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        length.clamp(self.capacity / MOST_MESSAGES, self.capacity)
+        cost(message, self.capacity)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -445,6 +444,12 @@ impl State {
             none => *none = Some(cx.waker().clone()),
         }
     }
+}
+
+/// What a message takes of a queue.
+pub(super) fn cost(message: &Bytes, capacity: u32) -> u32 {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    length.clamp(capacity / MOST_MESSAGES, capacity)
 }
 
 /// Wakes the reader, after the lock is given back.

@@ -48,16 +48,24 @@ impl Undecided {
 
     fn poll_decision(&mut self, cx: &mut Context<'_>) -> Poll<Decision> {
         let subject = &self.subject;
+        let after = subject.server().limits.commit_after;
         match (subject.queue().poll_outlook(cx), subject.form()) {
             (Poll::Ready(Outlook::Messages), _) => Poll::Ready(Decision::Stream),
-            // `Accept` shapes what is answered with 200, and nothing else.
-            (Poll::Ready(Outlook::Answers), Form::SseOnly) if subject.queue().status() == Some(StatusCode::OK) => {
-                Poll::Ready(Decision::Stream)
+            (Poll::Ready(Outlook::Answers), form) => {
+                let streams = match form {
+                    Form::JsonOnly => false,
+                    // No time at all has passed too.
+                    Form::JsonFirst => after.is_zero(),
+                    Form::SseOnly => true,
+                };
+                // What the client takes shapes what is answered with 200, and nothing else.
+                match streams && subject.queue().status() == Some(StatusCode::OK) {
+                    true => Poll::Ready(Decision::Stream),
+                    false => Poll::Ready(json(subject)),
+                }
             }
-            (Poll::Ready(Outlook::Answers), _) => Poll::Ready(json(subject)),
             (Poll::Pending, Form::JsonOnly) => Poll::Pending,
             (Poll::Pending, Form::JsonFirst | Form::SseOnly) => {
-                let after = subject.server().limits.commit_after;
                 let commit = self.commit.get_or_insert_with(|| Box::pin(sleep(after)));
                 commit.as_mut().poll(cx).map(|()| Decision::Stream)
             }

@@ -12,8 +12,6 @@ use super::answer::Finished;
 use super::drive::Drive;
 use super::queue::Reply;
 use super::subject::{Batch, Subject};
-use crate::cancel::CancelCause;
-use crate::observer::ExchangeEnd;
 
 /// Drives one handler, or all of a batch at once. Ready once the queue has ended.
 pub(crate) struct Work {
@@ -72,10 +70,6 @@ impl Drop for Work {
     }
 }
 
-/// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
-/// down may have nobody left to hand an answer to, and clients exist that fail over one.
 fn reply(finished: Finished) -> Option<Reply> {
-    use CancelCause::{Requested, SessionEnded};
-    let is_withheld = matches!(finished.end, ExchangeEnd::Cancelled(Requested | SessionEnded));
-    (!is_withheld).then_some(Reply { status: finished.status, frame: finished.frame })
+    (!finished.is_withheld()).then_some(Reply { status: finished.status, frame: finished.frame })
 }

@@ -21,7 +21,7 @@ enum Kind {
     Empty,
     Full(Bytes),
     Attached(AttachedStream),
-    Detached(DetachedStream),
+    Detached(Box<DetachedStream>),
     General(Box<GeneralStream>),
     Listen(Box<ListenStream>),
 }
@@ -40,7 +40,7 @@ impl ResponseBody {
     }
 
     pub(super) fn detached(stream: DetachedStream) -> Self {
-        Self(Kind::Detached(stream))
+        Self(Kind::Detached(Box::new(stream)))
     }
 
     pub(super) fn general(stream: GeneralStream) -> Self {

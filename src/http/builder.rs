@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
+#[cfg(feature = "state")]
+use std::time::Duration;
 
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
@@ -17,8 +19,10 @@ use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
 use crate::protocol::origin::Loopback;
 use crate::protocol::revision::Revisions;
-use crate::server::{ServerBuilder, ServerInfoStamp};
+use crate::server::{ResultShape, ServerBuilder, ServerInfoStamp};
 use crate::session::{Keeping, Registry};
+#[cfg(feature = "state")]
+use crate::state::{ReplayGuard, StateKeys};
 use crate::store::{EventStore, Store};
 use crate::subscribe::Hub;
 
@@ -98,6 +102,37 @@ impl StreamableHttpBuilder {
     /// [`McpHandler::server_info`].
     pub fn server_info_stamp(mut self, stamp: ServerInfoStamp) -> Self {
         self.server.stamp = stamp;
+        self
+    }
+
+    /// Whether results get the shape of the client's revision. Default: they do.
+    pub fn result_shape(mut self, shape: ResultShape) -> Self {
+        self.server.shape = shape;
+        self
+    }
+
+    /// The keys that seal a `requestState` (2026-07-28). Default: a random one, of this service alone. Give all nodes the
+    /// same ones where any of them may get the next round of a request.
+    #[cfg(feature = "state")]
+    pub fn state_keys(mut self, keys: &StateKeys) -> Self {
+        self.server.state.keys = Some(keys.clone());
+        self
+    }
+
+    /// How long a `requestState` (2026-07-28) may be used after it was made: the time a user has to answer the questions
+    /// of one round. Default 1 hour, counted in whole seconds by the system's clock. An expired one gets 400 and
+    /// `-32602`.
+    #[cfg(feature = "state")]
+    pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.server.state.lifetime = lifetime;
+        self
+    }
+
+    /// Decides whether a `requestState` (2026-07-28) may be used, such as only once. Default: as often as it comes, until
+    /// it expires.
+    #[cfg(feature = "state")]
+    pub fn replay_guard(mut self, guard: impl ReplayGuard) -> Self {
+        self.server.state.guard = Some(Arc::new(guard));
         self
     }
 

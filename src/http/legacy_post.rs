@@ -4,15 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::task::Context;
 
-use bytes::Bytes;
 use http::{HeaderValue, StatusCode, request};
-use serde::Deserialize;
 
 use super::post::{Exchange, Posted};
 use super::respond;
 use super::service::{Sessions, Shared};
 use crate::exchange::answer::refusal_frame;
-use crate::exchange::call::{Call, Caller, Form};
+use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
 use crate::exchange::queue::{Queue, Reply};
 use crate::exchange::subject::{Batch, Subject};
@@ -25,9 +23,6 @@ use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::session::{Client, Lease, SessionState};
-
-/// Bytes of client info and capabilities that a session keeps.
-const MOST_CLIENT_BYTES: usize = 64 << 10;
 
 /// A legacy POST and what its head says.
 struct Post<'a> {
@@ -81,7 +76,7 @@ impl Post<'_> {
                 self.notification(revision, message, cx)?;
                 Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)))
             }
-            // Whoever asks its client a question waits here; nobody does yet.
+            Kind::Response if self.is_awaited(message) => Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED))),
             Kind::Response => Err(Refusal::new(RefusalKind::UnexpectedResponse)),
         }
     }
@@ -99,7 +94,7 @@ impl Post<'_> {
     fn caller(&self, revision: Revision) -> Caller {
         Caller {
             revision,
-            http: self.parts.clone(),
+            via: Via::Http(self.parts.clone()),
             principal: self.principal.clone(),
             session: self.session.clone(),
             form: self.form(),
@@ -109,7 +104,7 @@ impl Post<'_> {
     /// The sender of the only message.
     fn into_caller(self, revision: Revision) -> Caller {
         let form = self.form();
-        Caller { revision, http: self.parts, principal: self.principal, session: self.session, form }
+        Caller { revision, via: Via::Http(self.parts), principal: self.principal, session: self.session, form }
     }
 
     fn form(&self) -> Form {
@@ -128,7 +123,7 @@ impl Post<'_> {
             .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?;
         let session = match params {
             Some(params) if self.shared.policy != Sessions::Off => {
-                let client = client(&params)?;
+                let client = Client::read(&params)?;
                 Some(self.shared.sessions.open(self.principal.clone(), revision, client)?)
             }
             _ => None,
@@ -186,16 +181,16 @@ impl Post<'_> {
         Ok(())
     }
 
+    /// Hands a response to the question that waits for it, if any does.
+    fn is_awaited(&self, response: Message) -> bool {
+        self.session.as_ref().is_some_and(|session| session.waiters().answer(response))
+    }
+
     /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have crossed.
     fn cancel(&self, message: &Message) {
-        #[derive(Deserialize)]
-        struct Params {
-            reason: Option<String>,
-        }
         let request = self.session.as_ref().zip(message.cancelled_id());
         if let Some(call) = request.and_then(|(session, id)| session.in_flight().find(&id)) {
-            let params = message.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
-            call.cancel_requested(params.and_then(|params| params.reason));
+            call.cancel_requested(message);
         }
     }
 
@@ -256,7 +251,10 @@ impl Post<'_> {
         match message.kind {
             Kind::Notification => self.notification(revision, message, cx).map(|()| None),
             // One that nobody waits for is dropped: the batch has no place to say so.
-            Kind::Response => Ok(None),
+            Kind::Response => {
+                self.is_awaited(message);
+                Ok(None)
+            }
             Kind::Request => {
                 let id = message.id();
                 // In a session its requests in flight say so too; without one nothing else does.
@@ -291,17 +289,4 @@ fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive,
 /// What is done in a session is the session's; anything else ends with its exchange.
 fn exchange(work: Work, in_session: bool) -> Exchange {
     if in_session { Exchange::Detached(Detached::new(work)) } else { Exchange::Attached(Attached::new(work)) }
-}
-
-/// What a session keeps of its client. Copied, so that the body can go.
-fn client(params: &InitializeParams) -> Result<Client, Refusal> {
-    let client = Client {
-        info: params.client_info.as_ref().map(|info| Bytes::copy_from_slice(info.get().as_bytes())),
-        capabilities: Bytes::copy_from_slice(params.capabilities.get().as_bytes()),
-    };
-    let bytes = client.capabilities.len() + client.info.as_ref().map_or(0, Bytes::len);
-    if bytes > MOST_CLIENT_BYTES {
-        return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB"));
-    }
-    Ok(client)
 }

@@ -165,7 +165,7 @@ fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
         Ok(Body::Message(message)) => {
             let caller = Caller {
                 revision: call.revision,
-                http: call.http.clone(),
+                via: call.via.clone(),
                 principal: call.principal.clone(),
                 session: None,
                 form: Form::JsonOnly,

@@ -124,7 +124,9 @@ impl ParameterSources {
         let last_good = self.kept().get(&call.principal).cloned();
         match last_good {
             Some(kept) => kept.listing.judge(tool, call),
-            None if any_parameter_header(&call.http.headers) => Err(Refusal::new(RefusalKind::ListingFailed)),
+            None if call.via.http().is_some_and(|head| any_parameter_header(&head.headers)) => {
+                Err(Refusal::new(RefusalKind::ListingFailed))
+            }
             None => {
                 call.server.observer.misuse(&Misuse::ListingFailed { tool: tool.to_owned() });
                 Ok(())
@@ -215,7 +217,11 @@ enum Check {
 
 /// Compares the headers of a call with its arguments.
 pub(super) fn judge(headers: &ParameterHeaders, call: &Call) -> Result<(), Refusal> {
-    headers.check(&call.http.headers, call.message.arguments()).map_err(|fault| match fault {
+    let Some(head) = call.via.http() else {
+        // Nothing is mirrored where there are no headers.
+        return Ok(());
+    };
+    headers.check(&head.headers, call.message.arguments()).map_err(|fault| match fault {
         ParameterFault::DuplicateArgument => {
             Refusal::because(RefusalKind::Shape, "A mirrored member of params.arguments came twice")
         }

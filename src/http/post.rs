@@ -12,7 +12,7 @@ use super::legacy_post;
 use super::listen::Listening;
 use super::respond;
 use super::service::Shared;
-use crate::exchange::call::{Call, Caller, Form};
+use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
 use crate::exchange::subject::Subject;
 use crate::exchange::{self, Answer, Attached, Detached, Drive, Work};
@@ -88,7 +88,7 @@ fn modern_post(
         principal: shared.principal(&parts),
         session: None,
         form: Form::of(Accepts::of(&parts.headers)),
-        http: parts,
+        via: Via::Http(parts),
     };
     if message.kind == Kind::Notification {
         // `notifications/cancelled` too: over HTTP the end of the exchange cancels, and another caller may use the same id.

@@ -42,6 +42,11 @@ pub(crate) fn claims(body: &Body) -> bool {
     }
 }
 
+/// The era of a message that came without headers.
+pub(crate) fn era_of(message: &envelope::Message) -> Era {
+    if message.claim() == envelope::Claim::Absent { Era::Legacy } else { Era::Modern }
+}
+
 /// The rule itself.
 pub(crate) fn era(headers: &HeaderMap, claimed: bool) -> Era {
     if claimed || headers.get_all(header::PROTOCOL_VERSION).iter().any(is_modern) { Era::Modern } else { Era::Legacy }

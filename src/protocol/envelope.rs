@@ -100,8 +100,14 @@ impl Message {
         };
         match judged {
             Ok(()) => Ok(message),
-            Err(fault) => Err(BodyFault { kind: fault, id: message.id(), meant: Some(kind) }),
+            Err(fault) => Err(BodyFault { kind: fault, id: message.id(), meant: message.meant() }),
         }
+    }
+
+    /// What a broken message was meant to be. One that neither asks nor answers may have been either.
+    fn meant(&self) -> Option<Kind> {
+        let answers = self.members.result.is_some() || self.members.error.is_some();
+        Some(self.kind).filter(|kind| *kind != Kind::Response || answers)
     }
 
     fn judge_request(&mut self) -> Result<(), BodyFaultKind> {
@@ -178,6 +184,16 @@ impl Message {
     /// The text of `params`, which is an object in a request and a notification.
     pub(crate) fn params(&self) -> Option<&[u8]> {
         self.raw(self.members.params)
+    }
+
+    /// The text of the `result` of a response.
+    pub(crate) fn result(&self) -> Option<&[u8]> {
+        self.raw(self.members.result)
+    }
+
+    /// The text of the `error` of a response.
+    pub(crate) fn error(&self) -> Option<&[u8]> {
+        self.raw(self.members.error)
     }
 
     /// The text of `params.arguments`, of whatever type.
@@ -321,7 +337,8 @@ pub(crate) struct BodyFault {
     pub(crate) kind: BodyFaultKind,
     /// The id to answer with, where one can be read.
     pub(crate) id: Option<RequestId>,
-    /// What the object was meant to be: not all that is broken may be answered. `None` where it is no object.
+    /// What the object was meant to be: not all that is broken may be answered. `None` where it is no object,
+    /// or one that neither asks nor answers.
     pub(crate) meant: Option<Kind>,
 }
 
@@ -418,7 +435,7 @@ fn is_legal_id(json: &[u8]) -> bool {
 }
 
 /// The text of a JSON string; `None` for another value, and for a string with half a surrogate pair, which is no text.
-fn text(json: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
     if json.contains(&b'\\') {
         serde_json::from_slice(json).ok().map(Cow::Owned)
     } else {

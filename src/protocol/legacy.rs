@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::envelope::{Body, Kind, Message};
 use super::mirror::{self, Mirrored};
+use super::modern;
 use super::names::{header, method};
 use super::refusal::{Refusal, RefusalKind};
 use super::revision::{Era, Revision, Revisions};
@@ -74,6 +75,20 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
         (_, Mirrored::Twice | Mirrored::Bytes) => Refusal::unsupported(served, Era::Modern, ""),
     };
     refusal.with_id(body.request_id())
+}
+
+/// The answer to a legacy request on a byte stream where no legacy revision is served. That to `initialize` names the
+/// versions that are.
+pub(crate) fn line_not_served(message: &Message, served: Revisions) -> Refusal {
+    if message.method() == method::INITIALIZE {
+        return Refusal::unsupported(served, Era::Modern, &initialize_version(message).unwrap_or_default());
+    }
+    modern::required_version()
+}
+
+/// The revision of what comes on a byte stream before `initialize`: the one that adds least to an answer.
+pub(crate) fn before_initialize(served: Revisions) -> Option<Revision> {
+    served.of(Era::Legacy).last()
 }
 
 /// The revision `initialize` is answered with: the one asked for if it is served, else the newest legacy one. An

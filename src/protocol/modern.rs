@@ -82,6 +82,29 @@ fn request(
     Ok(revision)
 }
 
+/// Judges a request on a byte stream, which has no headers: its version, the rest of its envelope, its method.
+pub(crate) fn judge_line(message: &Message, served: Revisions) -> Result<Revision, Refusal> {
+    if !served.serves(Era::Modern) {
+        return Err(Refusal::new(RefusalKind::EraNotServed));
+    }
+    let revision = claimed(message, served)?;
+    envelope(message)?;
+    if REMOVED.contains(&message.method()) {
+        return Err(Refusal::new(RefusalKind::MethodNotFound));
+    }
+    Ok(revision)
+}
+
+/// The served revision that a message on a byte stream claims.
+pub(crate) fn claimed(message: &Message, served: Revisions) -> Result<Revision, Refusal> {
+    match message.claim() {
+        Claim::Text(claim) => {
+            served.named(Era::Modern, &claim).ok_or_else(|| Refusal::unsupported(served, Era::Modern, &claim))
+        }
+        Claim::Absent | Claim::NotText => Err(required_version()),
+    }
+}
+
 /// The member of `params` that `Mcp-Name` mirrors.
 fn mirrored_name(message: &Message, source: NameSource) -> Option<Cow<'_, str>> {
     match source {
@@ -163,6 +186,11 @@ fn disagree() -> Refusal {
         RefusalKind::HeaderMismatch,
         format!("MCP-Protocol-Version does not match params._meta[\"{}\"]", meta::PROTOCOL_VERSION),
     )
+}
+
+/// A request has to say which revision it is of.
+pub(crate) fn required_version() -> Refusal {
+    required(meta::PROTOCOL_VERSION, "a string")
 }
 
 fn required(key: &'static str, what: &'static str) -> Refusal {

@@ -5,6 +5,7 @@ pub(crate) mod method {
     pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     pub(crate) const CANCELLED: &str = "notifications/cancelled";
     pub(crate) const DISCOVER: &str = "server/discover";
+    pub(crate) const ELICITATION_CREATE: &str = "elicitation/create";
     pub(crate) const INITIALIZE: &str = "initialize";
     pub(crate) const INITIALIZED: &str = "notifications/initialized";
     pub(crate) const LISTEN: &str = "subscriptions/listen";
@@ -19,9 +20,18 @@ pub(crate) mod method {
     pub(crate) const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
     pub(crate) const RESOURCES_UPDATED: &str = "notifications/resources/updated";
     pub(crate) const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+    pub(crate) const ROOTS_LIST: &str = "roots/list";
+    pub(crate) const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
     pub(crate) const SET_LEVEL: &str = "logging/setLevel";
     pub(crate) const TOOLS_CALL: &str = "tools/call";
     pub(crate) const TOOLS_LIST: &str = "tools/list";
+
+    /// Whether results of the method say for how long they may be kept (2026-07-28, Caching).
+    pub(crate) fn has_cache_hints(method: &str) -> bool {
+        const ALL: [&str; 6] =
+            [DISCOVER, TOOLS_LIST, PROMPTS_LIST, RESOURCES_LIST, RESOURCES_READ, RESOURCES_TEMPLATES_LIST];
+        ALL.contains(&method)
+    }
 
     /// The same text without an owner, where it is one of these.
     pub(crate) fn known(text: &str) -> Option<&'static str> {

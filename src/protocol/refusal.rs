@@ -76,6 +76,10 @@ pub enum RefusalKind {
     UnsupportedVersion,
     /// A required member of `params._meta` is missing or ill-typed.
     InvalidMeta,
+    /// The `requestState` was altered, has expired, or was made for another request, principal or server; or the
+    /// application's [`ReplayGuard`](crate::ReplayGuard) does not admit it.
+    #[cfg(feature = "state")]
+    InvalidState,
     /// The method does not exist in the message's revision.
     MethodNotFound,
     /// The session or version header came twice on a legacy message.
@@ -151,6 +155,8 @@ impl RefusalKind {
                 row(Rung::Era, S::BAD_REQUEST, code::UNSUPPORTED_VERSION, "Unsupported protocol version")
             }
             Self::InvalidMeta => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params._meta"),
+            #[cfg(feature = "state")]
+            Self::InvalidState => row(Rung::Era, S::BAD_REQUEST, code::INVALID_PARAMS, "Invalid params.requestState"),
             Self::MethodNotFound => row(Rung::Era, S::NOT_FOUND, code::METHOD_NOT_FOUND, "Method not found"),
             Self::DuplicateHeader => row(Rung::Era, S::BAD_REQUEST, INVALID, "A header came twice"),
             Self::DuplicateId => row(Rung::Era, S::BAD_REQUEST, INVALID, "A request with this id is being answered"),

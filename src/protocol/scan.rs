@@ -12,7 +12,10 @@ use std::ops::Range;
 use self::grammar::{MAX_NESTING, Scanner};
 use super::names::meta;
 
+#[cfg(feature = "state")]
+pub(crate) mod canonical;
 mod grammar;
+pub(crate) mod inside;
 #[cfg(test)]
 mod tests;
 

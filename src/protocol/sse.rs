@@ -103,10 +103,20 @@ impl Frame {
         self.0.clone()
     }
 
+    /// The message as a line of a byte stream, its line feed included.
+    pub(crate) fn line(&self) -> Bytes {
+        line(&self.0)
+    }
+
     /// The message alone.
     pub(crate) fn json(&self) -> Bytes {
         self.0.slice(EVENT_HEAD.len()..self.0.len() - EVENT_END.len())
     }
+}
+
+/// The line of a byte stream that says what an event says.
+pub(crate) fn line(event: &Bytes) -> Bytes {
+    event.slice(EVENT_HEAD.len()..event.len() - 1)
 }
 
 /// Removes the white space of the JSON text in `buf[from..]` if that holds a line break, and tells whether it did.

@@ -14,7 +14,9 @@ use serde::Serialize;
 use self::members::{Member, Place, Places};
 use self::serializer::Object;
 use crate::mcp_error::McpError;
+use crate::protocol::revision::Revision;
 use crate::protocol::scan;
+use crate::protocol::shape::{self, Edits, Hints};
 use crate::protocol::sse::{self, Frame, RESULT_HEAD};
 
 /// The result of a request: any JSON object.
@@ -110,6 +112,34 @@ impl Reply {
             self.add(self.buf.len(), Member::ResultType, b"\"complete\"");
         }
         self.stamp_cache(stamp.cache);
+    }
+
+    /// Gives the result the shape of a revision up to 2025-11-25.
+    pub(crate) fn shape(&mut self, method: &str, revision: Revision) {
+        let hinted = [Member::ResultType, Member::TtlMs, Member::CacheScope];
+        let is_hinted = hinted.into_iter().any(|member| self.places.get(member).is_some());
+        let hints = if is_hinted { Hints::Some } else { Hints::None };
+        self.edit(shape::result(method, revision, self.json(), hints));
+    }
+
+    /// Gives the questions of an `input_required` result the shape of a revision.
+    pub(crate) fn shape_questions(&mut self, revision: Revision) {
+        self.edit(shape::input_required(revision, self.json()));
+    }
+
+    fn edit(&mut self, edits: Edits) {
+        if edits.is_empty() {
+            return;
+        }
+        let mut buf = Vec::with_capacity(self.buf.len());
+        buf.extend_from_slice(RESULT_HEAD);
+        edits.apply(self.json(), &mut buf);
+        let mut places = Places::default();
+        let place = Place { start: RESULT_HEAD.len(), end: buf.len() };
+        // JSON stays JSON.
+        if places.scan(&buf, place, Member::OF_RESULT).is_ok() {
+            *self = Self { buf, places };
+        }
     }
 
     /// Writes the rest of the response around the result. `id` is the request's, as the client wrote it.

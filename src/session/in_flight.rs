@@ -15,7 +15,7 @@ pub(crate) struct InFlight(Mutex<HashMap<String, Weak<Call>>>);
 
 impl InFlight {
     /// Takes an id for a request. `limit` is how many there may be at once.
-    fn take(&self, id: &RequestId, call: &Arc<Call>, limit: usize) -> Result<String, Refusal> {
+    pub(crate) fn take(&self, id: &RequestId, call: &Arc<Call>, limit: usize) -> Result<String, Refusal> {
         let mut calls = self.calls();
         let is_full = calls.len() >= limit;
         match calls.entry(id.canonical()) {
@@ -27,6 +27,11 @@ impl InFlight {
                 Ok(key)
             }
         }
+    }
+
+    /// Gives an id back.
+    pub(crate) fn release(&self, key: &str) {
+        self.calls().remove(key);
     }
 
     pub(crate) fn find(&self, id: &RequestId) -> Option<Arc<Call>> {
@@ -74,6 +79,6 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // Used until now: a look in between must not find it idle since the request came.
         self.session.touch();
-        self.session.in_flight().calls().remove(&self.key);
+        self.session.in_flight().release(&self.key);
     }
 }

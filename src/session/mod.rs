@@ -1,16 +1,19 @@
 //! Sessions of the legacy era: what `initialize` opens and DELETE, idle time or the cap ends.
 
 mod application;
+mod hooks;
 mod in_flight;
 mod registry;
 mod state;
+mod waiters;
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use in_flight::Lease;
-pub(crate) use registry::{Keeping, Registry};
+pub(crate) use hooks::{announce, farewell};
+pub(crate) use in_flight::{InFlight, Lease};
+pub(crate) use registry::{Keeping, Registry, mint};
 pub(crate) use state::{AnswerStream, Client, Kept, SessionState};
 
 use crate::principal::Principal;
@@ -89,6 +92,8 @@ pub enum SessionEnd {
     Deleted,
     /// It was idle for longer than [`Limits::session_idle`](crate::Limits::session_idle).
     Expired,
+    /// The byte stream that it was has ended.
+    Disconnected,
     /// It gave way to a new one at [`Limits::sessions`](crate::Limits::sessions).
     Evicted,
 }

@@ -11,9 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::{Client, Kept, Session, SessionEnd, SessionState};
-use crate::exchange::caught;
-use crate::observer::Misuse;
+use super::{Client, Kept, SessionEnd, SessionState, announce, farewell};
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
@@ -89,11 +87,7 @@ impl Registry {
 
     /// Lets the application hear of a session that was opened. The handler may panic.
     pub(crate) fn announce(&self, state: &Arc<SessionState>) {
-        let session = Session::new(Arc::clone(state));
-        self.server.handler.session_opened(&session);
-        self.server.observer.session_opened(&session);
-        // Only from now on may it give way: its end must not be heard before its beginning.
-        state.set_announced();
+        announce(&self.server, state);
     }
 
     /// Forgets a session that could not be announced.
@@ -133,12 +127,7 @@ impl Registry {
 
     fn ended(&self, session: &Arc<SessionState>, end: SessionEnd) {
         self.remove(session);
-        let session = Session::new(Arc::clone(session));
-        // The task may be anybody's: that of a request of somebody else who needed the place, or the sweeper.
-        if let Err(message) = caught(|| self.server.handler.session_closed(&session, end)) {
-            self.server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message });
-        }
-        let _ = caught(|| self.server.observer.session_closed(&session, end));
+        farewell(&self.server, session, end);
     }
 
     /// Takes a session out and gives its place back. Whether it was there.
@@ -227,7 +216,7 @@ impl Registry {
 }
 
 /// 128 random bits, as 22 characters that are safe in a header.
-fn mint() -> Result<Box<str>, Refusal> {
+pub(crate) fn mint() -> Result<Box<str>, Refusal> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|_| Refusal::new(RefusalKind::Overloaded))?;
     Ok(URL_SAFE_NO_PAD.encode(bits).into())

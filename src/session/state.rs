@@ -9,9 +9,12 @@ use tokio::time::Instant;
 
 use super::application::Application;
 use super::in_flight::InFlight;
+use super::waiters::Waiters;
 use crate::cancel::CancelCause;
+use crate::exchange::InitializeParams;
 use crate::principal::Principal;
 use crate::protocol::level::LogLevel;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::store::{General, Log, Store};
 use crate::subscribe::{Hub, Mailbox, Standing, Wants};
@@ -21,6 +24,24 @@ use crate::subscribe::{Hub, Mailbox, Standing, Wants};
 pub(crate) struct Client {
     pub(crate) info: Option<Bytes>,
     pub(crate) capabilities: Bytes,
+}
+
+/// Bytes of client info and capabilities that a session keeps.
+const MOST_CLIENT_BYTES: usize = 64 << 10;
+
+impl Client {
+    /// What a session keeps of its client. Copied, so that the message can go.
+    pub(crate) fn read(params: &InitializeParams) -> Result<Self, Refusal> {
+        let client = Self {
+            info: params.client_info.as_ref().map(|info| Bytes::copy_from_slice(info.get().as_bytes())),
+            capabilities: Bytes::copy_from_slice(params.capabilities.get().as_bytes()),
+        };
+        let bytes = client.capabilities.len() + client.info.as_ref().map_or(0, Bytes::len);
+        if bytes > MOST_CLIENT_BYTES {
+            return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB"));
+        }
+        Ok(client)
+    }
 }
 
 /// What a session keeps of its streams, so that they can be resumed.
@@ -55,6 +76,7 @@ pub(crate) struct SessionState {
     client: Client,
     application: Application,
     in_flight: InFlight,
+    waiters: Waiters,
     /// How many answers are being read as event streams.
     answers: AtomicUsize,
     /// The changes that wait for its general stream.
@@ -80,6 +102,7 @@ impl SessionState {
             client,
             application: Application::default(),
             in_flight: InFlight::default(),
+            waiters: Waiters::default(),
             answers: AtomicUsize::new(0),
             mailbox: Arc::new(Mailbox::default()),
             level: AtomicU8::new(LogLevel::Info as u8),
@@ -113,6 +136,11 @@ impl SessionState {
 
     pub(crate) fn in_flight(&self) -> &InFlight {
         &self.in_flight
+    }
+
+    /// The questions that its client has yet to answer.
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.waiters
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
@@ -198,6 +226,7 @@ impl SessionState {
 
     fn end_streams(&self) {
         self.mailbox.end();
+        self.waiters.end();
         self.kept.iter().for_each(Kept::close);
     }
 

@@ -5,6 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
+
 use super::notice::{Notice, Updated};
 use crate::capabilities::Capabilities;
 
@@ -40,6 +42,8 @@ struct State {
     resources: HashMap<Box<str>, Due>,
     /// Those that have changed, in order.
     updated: VecDeque<Arc<Updated>>,
+    /// The messages of the transport's own, in order.
+    messages: VecDeque<Bytes>,
     /// What the subscriptions cost.
     bytes: usize,
     stream: Stream,
@@ -100,6 +104,9 @@ const MOST_BYTES: usize = 256 << 10;
 /// About what is kept of a subscription beside its URI, so that many short ones are bounded as well as a few long ones.
 const OVERHEAD: usize = 64;
 
+/// Messages that may wait at once.
+const MOST_MESSAGES: usize = 256;
+
 impl Mailbox {
     /// Opens a stream, if none is open. Changes are kept from now on. Returns its turn.
     pub(crate) fn open(&self, wants: Wants) -> Option<u64> {
@@ -127,7 +134,8 @@ impl Mailbox {
         state.due = state.wants;
     }
 
-    /// The stream of this turn is gone. What it did not read is dropped, unless it is to be kept.
+    /// The stream of this turn is gone. Changes that it did not read are dropped, unless they are to be kept; a message
+    /// waits for the next stream.
     pub(crate) fn close(&self, turn: u64) {
         let mut state = self.state();
         if state.turn == turn && state.stream == Stream::Open {
@@ -170,6 +178,29 @@ impl Mailbox {
         if state.resources.remove(uri).is_some() {
             state.bytes -= cost(uri);
             state.updated.retain(|updated| *updated.uri != *uri);
+        }
+    }
+
+    /// Sends a message to whoever reads. `false` where nobody does or too many wait already, and where it is not wanted
+    /// any more.
+    pub(crate) fn send(&self, event: Bytes, is_wanted: impl FnOnce() -> bool) -> bool {
+        let mut state = self.state();
+        // Asked under the lock, so that what takes the message back comes after it.
+        let is_sent = state.stream == Stream::Open && state.messages.len() < MOST_MESSAGES && is_wanted();
+        if is_sent {
+            state.messages.push_back(event);
+            wake(state);
+        }
+        is_sent
+    }
+
+    /// Sends a message past the bound, to the stream that is open or else to the next one: one that takes back what was
+    /// sent before, which perhaps waits for that stream too.
+    pub(crate) fn push(&self, event: Bytes) {
+        let mut state = self.state();
+        if state.stream != Stream::Ended {
+            state.messages.push_back(event);
+            wake(state);
         }
     }
 
@@ -229,6 +260,8 @@ impl State {
             Notice::Prompts => (self.wants.prompts, &mut self.due.prompts),
             Notice::Resources => (self.wants.resources, &mut self.due.resources),
             Notice::Updated(updated) => return self.note_updated(updated),
+            // Never published.
+            Notice::Message(_) => return false,
         };
         wanted && !std::mem::replace(due, true)
     }
@@ -245,6 +278,9 @@ impl State {
     }
 
     fn next(&mut self) -> Option<Notice> {
+        if let Some(event) = self.messages.pop_front() {
+            return Some(Notice::Message(event));
+        }
         let lists = [
             (&mut self.due.tools, Notice::Tools),
             (&mut self.due.prompts, Notice::Prompts),

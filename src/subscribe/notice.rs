@@ -8,13 +8,15 @@ use serde::Serialize;
 use crate::protocol::names::{meta, method};
 use crate::protocol::sse::Frame;
 
-/// A change, ready to be told.
+/// What a listener hears: a change, ready to be told.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
     Tools,
     Prompts,
     Resources,
     Updated(Arc<Updated>),
+    /// No change but a message of the transport's own to this client, as an event.
+    Message(Bytes),
 }
 
 /// A resource that was updated, and the event that says so.
@@ -47,6 +49,7 @@ impl Notice {
             Self::Prompts => Bytes::from_static(PROMPTS),
             Self::Resources => Bytes::from_static(RESOURCES),
             Self::Updated(updated) => updated.event.clone(),
+            Self::Message(event) => event.clone(),
         }
     }
 

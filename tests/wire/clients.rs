@@ -3,12 +3,14 @@
 //! The rules are the contract's, and their rows have tests of their own; here they are held against requests that nobody
 //! made up for a test.
 
+mod first;
 mod legacy;
 mod modern;
+mod written;
 
 use mcp_transport::{
-    CancelCause, Capabilities, LogLevel, McpError, Progress, Reply, Request, RequestContext, StreamableHttpBuilder,
-    StreamableHttpService,
+    CancelCause, Capabilities, Era, LogLevel, McpError, Progress, Reply, Request, RequestContext, Revision,
+    StreamableHttpBuilder, StreamableHttpService,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -20,6 +22,8 @@ use crate::support::handler::Script;
 pub fn register(wire: &mut Wire) {
     legacy::register(wire);
     modern::register(wire);
+    first::register(wire);
+    written::register(wire);
 }
 
 /// A server with the tools that the fixtures call, and what it sees of the sleeps.
@@ -94,6 +98,11 @@ impl Drop for Asleep {
     fn drop(&mut self) {
         let _ = self.ending.send(self.cx.cancel_cause());
     }
+}
+
+/// The revisions up to 2025-11-25.
+fn legacy_revisions() -> impl Iterator<Item = Revision> {
+    Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy)
 }
 
 /// The id of a message, as its client wrote it.

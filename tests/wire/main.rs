@@ -9,6 +9,7 @@
 mod batch;
 mod clients;
 mod cors;
+mod dialogue;
 mod era;
 mod exchange;
 mod general;
@@ -22,9 +23,11 @@ mod listen;
 mod modern;
 mod origin;
 mod publish;
+mod result;
 mod resume;
 mod sessionless;
 mod shutdown;
+mod stdio;
 #[allow(dead_code)] // a kit: what it offers is there before the test that needs it
 mod support;
 
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     legacy::register(&mut wire);
     origin::register(&mut wire);
     cors::register(&mut wire);
+    dialogue::register(&mut wire);
     modern::register(&mut wire);
     exchange::register(&mut wire);
     batch::register(&mut wire);
@@ -54,5 +58,7 @@ fn main() -> ExitCode {
     publish::register(&mut wire);
     resume::register(&mut wire);
     limits::register(&mut wire);
+    result::register(&mut wire);
+    stdio::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

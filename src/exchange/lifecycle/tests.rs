@@ -5,7 +5,7 @@ use futures::FutureExt;
 use tokio::runtime::Builder;
 
 use super::*;
-use crate::exchange::call::{Caller, Form};
+use crate::exchange::call::{Caller, Form, Via};
 use crate::protocol::envelope::{self, Body};
 use crate::protocol::revision::Revision;
 use crate::protocol::scan::Caps;
@@ -37,9 +37,8 @@ fn call(server: &Arc<Server>) -> Arc<Call> {
     let Ok(Body::Message(message)) = body else {
         panic!("a message");
     };
-    let http = http::Request::new(()).into_parts().0;
-    let caller =
-        Caller { revision: Revision::V2026_07_28, http, principal: None, session: None, form: Form::JsonFirst };
+    let via = Via::Http(http::Request::new(()).into_parts().0);
+    let caller = Caller { revision: Revision::V2026_07_28, via, principal: None, session: None, form: Form::JsonFirst };
     Arc::new(Call::new(server, message, caller))
 }
 

@@ -185,7 +185,7 @@ fn nothing_slips_in_behind_the_answer() {
 fn what_is_pushed_waits_for_no_room_and_takes_none() {
     let queue = Queue::new(256);
     assert!(send(&queue, [b'a'; 256].to_vec()));
-    queue.push(Bytes::from_static(b"b"));
+    queue.push(&Bytes::from_static(b"b"));
     assert!(!send(&queue, "c"));
     assert_eq!(poll(&queue), Poll::Ready(Some(Bytes::from(vec![b'a'; 256]))));
     assert_eq!(poll(&queue), message("b"));
@@ -193,6 +193,6 @@ fn what_is_pushed_waits_for_no_room_and_takes_none() {
     assert!(send(&queue, [b'd'; 256].to_vec()));
     assert!(!send(&queue, "e"));
     queue.end();
-    queue.push(Bytes::from_static(b"f"));
+    queue.push(&Bytes::from_static(b"f"));
     assert_eq!((poll(&queue), poll(&queue)), (Poll::Ready(Some(Bytes::from(vec![b'd'; 256]))), Poll::Ready(None)));
 }

@@ -40,8 +40,7 @@ impl<'a> Scanner<'a> {
             let key = self.key()?;
             self.white_space();
             if key.escaped {
-                let mut name = [0; NAME_LEN];
-                member(self, ascii_name(key.text, &mut name).unwrap_or(key.text))?;
+                member(self, key.name(&mut [0; NAME_LEN]))?;
             } else {
                 member(self, key.text)?;
             }
@@ -115,7 +114,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A key and its colon.
-    fn key(&mut self) -> Result<Text<'a>, Fault> {
+    pub(super) fn key(&mut self) -> Result<Text<'a>, Fault> {
         self.white_space();
         let key = self.string()?;
         self.white_space();
@@ -124,7 +123,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn string(&mut self) -> Result<Text<'a>, Fault> {
+    pub(super) fn string(&mut self) -> Result<Text<'a>, Fault> {
         self.eat(b'"')?;
         let start = self.at;
         let mut escaped = false;
@@ -140,7 +139,7 @@ impl<'a> Scanner<'a> {
                 Some(_) | None => return Err(Fault::Syntax),
             }
         }
-        let text = self.text.get(start..self.at).unwrap_or_default();
+        let text = self.text_from(start);
         self.at += 1;
         Ok(Text { text, escaped })
     }
@@ -268,12 +267,28 @@ impl<'a> Scanner<'a> {
     fn span_from(&self, start: usize) -> Span {
         Span::new(start - self.base, self.at - self.base)
     }
+
+    /// What stands between a position and this one.
+    pub(super) fn text_from(&self, start: usize) -> &'a [u8] {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
 }
 
 /// What stands between the quotes of a string.
-struct Text<'a> {
-    text: &'a [u8],
-    escaped: bool,
+pub(super) struct Text<'a> {
+    pub(super) text: &'a [u8],
+    /// Whether any character of it is written as an escape.
+    pub(super) escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// What it says, if that can be a name of the protocol; else what is written.
+    pub(super) fn name<'n>(&self, buf: &'n mut [u8; NAME_LEN]) -> &'n [u8]
+    where
+        'a: 'n,
+    {
+        if self.escaped { ascii_name(self.text, buf).unwrap_or(self.text) } else { self.text }
+    }
 }
 
 /// Marks the bytes that end a run of plain characters: the quote, the backslash and everything below a space.
@@ -291,7 +306,7 @@ fn special(eight: u64) -> u64 {
 }
 
 /// More than the longest name the protocol has.
-const NAME_LEN: usize = 64;
+pub(super) const NAME_LEN: usize = 64;
 
 /// Unescapes a key, where the outcome can be a name of the protocol: printable ASCII, and short.
 fn ascii_name<'n>(escaped: &[u8], name: &'n mut [u8; NAME_LEN]) -> Option<&'n [u8]> {

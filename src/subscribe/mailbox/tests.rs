@@ -57,6 +57,7 @@ pub(crate) fn name(notice: &Notice) -> String {
         Notice::Prompts => "prompts".to_owned(),
         Notice::Resources => "resources".to_owned(),
         Notice::Updated(updated) => updated.uri.to_string(),
+        Notice::Message(_) => "a message".to_owned(),
     }
 }
 

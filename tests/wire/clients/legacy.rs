@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use mcp_transport::{CancelCause, Era, Revision, Revisions, StreamableHttpService};
+use mcp_transport::{CancelCause, Revision, Revisions, StreamableHttpService};
 use serde_json::{Value, json};
 
-use super::{building, id, serving, until};
+use super::{building, id, legacy_revisions, serving, until};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::{Answer, Client};
 use crate::support::fixture::{self, CLIENTS};
@@ -172,9 +172,8 @@ async fn never_deletes(cx: Cx) {
 async fn initialize_with_headers(cx: Cx) {
     let (service, _) = serving();
     let client = cx.serve(service.clone()).await;
-    let legacy = || Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy);
     for name in CLIENTS {
-        for revision in legacy() {
+        for revision in legacy_revisions() {
             let call = fixture::call(name, "initialize", "");
             let call = call.header(PROTOCOL_VERSION, revision.as_str()).header(MCP_METHOD, "initialize");
             let answer = client.send(call).await;
@@ -182,7 +181,7 @@ async fn initialize_with_headers(cx: Cx) {
             assert_eq!(answer.result().await["protocolVersion"], REVISION.as_str());
         }
     }
-    assert_eq!(service.counts().sessions, CLIENTS.len() * legacy().count());
+    assert_eq!(service.counts().sessions, CLIENTS.len() * legacy_revisions().count());
 }
 
 /// A GET that names the last event of a stream that is over, such as the answer to `initialize`, has nothing to resume: it

@@ -27,6 +27,7 @@ pub fn register(wire: &mut Wire) {
     wire.any("answer/clock", Carriers::Clock, silence_becomes_a_stream);
     wire.any("answer/clock/just-before", Carriers::Clock, just_before_it_is_json);
     wire.any("answer/clock/never", Carriers::Every, opening_requests_never_commit);
+    wire.any("answer/clock/zero", Carriers::Every, no_silence_at_all_makes_every_answer_a_stream);
     wire.any("answer/accept", Carriers::Every, accept_decides);
     wire.any("answer/accept/json-drops", Carriers::Every, what_would_have_streamed_is_dropped);
     wire.any("answer/accept/not-200", Carriers::Every, only_200_is_ever_a_stream);
@@ -239,7 +240,7 @@ async fn opening_requests_never_commit(cx: Cx) {
         pending::<()>().await;
         reply(1)
     });
-    let client = cx.serve(limited(script, Limits::default().commit_after(Duration::ZERO))).await;
+    let client = cx.serve(limited(script, Limits::default().commit_after(Duration::from_nanos(1)))).await;
     let opening = if cx.modern() {
         Call::modern("server/discover", json!({}))
     } else {
@@ -250,6 +251,26 @@ async fn opening_requests_never_commit(cx: Cx) {
     assert!(client.send(opening).await.result().await["capabilities"].is_object());
     // All others commit at once under this limit.
     assert_eq!(content_type(&client.send(work(cx)).await), "text/event-stream");
+}
+
+async fn no_silence_at_all_makes_every_answer_a_stream(cx: Cx) {
+    let script = Script::new(|request, _| async move {
+        if request.params::<Value>()?["fails"] == true { Err(McpError::invalid_params("no")) } else { reply(1) }
+    });
+    let client = cx.serve(limited(script, Limits::default().commit_after(Duration::ZERO))).await;
+    let answer = client.send(work(cx)).await;
+    assert_eq!(content_type(&answer), "text/event-stream");
+    let (sent, response) = messages(answer).await;
+    assert!(sent.is_empty() && is_reply(&response, 1), "{response}");
+
+    let only_json = work(cx).header(ACCEPT.as_str(), "application/json");
+    assert!(is_reply(&client.send(only_json).await.json().await, 1));
+    if cx.modern() {
+        let mut fails = work(cx);
+        fails.set("/params/fails", true);
+        let answer = client.send(fails).await;
+        assert_eq!((answer.status, content_type(&answer)), (StatusCode::BAD_REQUEST, "application/json"));
+    }
 }
 
 async fn accept_decides(cx: Cx) {

@@ -236,36 +236,47 @@ async fn own_hints(cx: Cx) {
 }
 
 async fn retried(cx: Cx) {
-    let client = cx.serve(StreamableHttpService::new(parrot())).await;
-    let own = json!({"ttlMs": 5000, "cacheScope": "public"});
-    for (key, value) in [
-        ("inputResponses", json!({"a": {"action": "accept"}})),
-        ("inputResponses", json!({})),
-        ("requestState", json!("opaque")),
-        ("requestState", json!("")),
-    ] {
-        for answer in [&own, &json!({})] {
-            let mut call = wanting("resources/read", answer);
-            call.set(&format!("/params/{key}"), value.clone());
-            let result = client.send(call).await.result().await;
-            assert_eq!(hints(&result), (Some(&json!(0)), Some(&json!("private"))), "{key}: {value}");
+    // Asks for another round first, wherever the client sends no state.
+    let stateful = Script::new(|request, cx| async move {
+        let params: Value = request.params()?;
+        if params["rounds"] == true && cx.request_state().is_none() {
+            return Reply::of(json!({"resultType": "input_required", "requestState": "s", "ttlMs": 1}));
         }
-        let mut escaped = wanting("resources/read", &own);
-        escaped.set(&format!("/params/{key}"), value.clone());
-        escaped.replace(&format!("\"{key}\""), &format!("\"\\u{:04x}{}\"", key.as_bytes()[0], &key[1..]));
-        let result = client.send(escaped).await.result().await;
-        assert_eq!(hints(&result), (Some(&json!(0)), Some(&json!("private"))), "{key}, escaped");
+        Reply::of(serde_json::from_str::<Value>(params["answer"].as_str().unwrap_or("{}")).expect("JSON"))
+    });
+    let client = cx.serve(StreamableHttpService::new(stateful)).await;
+    let own = json!({"ttlMs": 5000, "cacheScope": "public"});
+    for answer in [&own, &json!({})] {
+        let retry = |rounds: bool| {
+            let mut call = wanting("resources/read", answer);
+            call.set("/params/rounds", rounds);
+            call
+        };
+        let first = client.send(retry(true)).await.result().await;
+        // Not a word more on what is not complete.
+        assert_eq!(hints(&first), (Some(&json!(1)), None), "{first}");
+        let with_state = ("requestState", first["requestState"].clone());
+        for (key, value) in
+            [("inputResponses", json!({"a": {"action": "accept"}})), ("inputResponses", json!({})), with_state]
+        {
+            let retry = || {
+                let mut call = retry(key == "requestState");
+                call.set(&format!("/params/{key}"), value.clone());
+                call
+            };
+            let result = client.send(retry()).await.result().await;
+            assert_eq!(hints(&result), (Some(&json!(0)), Some(&json!("private"))), "{key}");
+            let mut call = retry();
+            call.replace(&format!("\"{key}\""), &format!("\"\\u{:04x}{}\"", key.as_bytes()[0], &key[1..]));
+            let result = client.send(call).await.result().await;
+            assert_eq!(hints(&result), (Some(&json!(0)), Some(&json!("private"))), "{key}, escaped");
+        }
     }
     let mut elsewhere = wanting("resources/read", &own);
     elsewhere.set("/params/more", json!({"inputResponses": {}, "requestState": "x"}));
     elsewhere.set("/requestState", "x");
     let result = client.send(elsewhere).await.result().await;
     assert_eq!(hints(&result), (Some(&json!(5000)), Some(&json!("public"))), "the words elsewhere mean nothing");
-    // Not a word more on what was not complete.
-    let mut again = wanting("resources/read", &json!({"resultType": "input_required", "inputRequests": {"a": {}}}));
-    again.set("/params/requestState", "x");
-    let response = client.send(again).await.json().await;
-    assert_eq!(hints(&response["result"]), (None, None), "{response}");
 }
 
 async fn others(cx: Cx) {

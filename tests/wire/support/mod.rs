@@ -2,8 +2,10 @@
 
 pub mod check;
 pub mod client;
+pub mod dialogue;
 pub mod fixture;
 pub mod handler;
+pub mod peer;
 pub mod request;
 pub mod seen;
 pub mod server;

@@ -1,0 +1,26 @@
+//! What the application hears of a session's life.
+
+use std::sync::Arc;
+
+use super::{Session, SessionEnd, SessionState};
+use crate::exchange::caught;
+use crate::observer::Misuse;
+use crate::server::Server;
+
+/// Lets the application hear of a session that was opened. The handler may panic.
+pub(crate) fn announce(server: &Server, state: &Arc<SessionState>) {
+    let session = Session::new(Arc::clone(state));
+    server.handler.session_opened(&session);
+    server.observer.session_opened(&session);
+    // Only from now on may it give way: its end must not be heard before its beginning.
+    state.set_announced();
+}
+
+/// Lets the application hear of a session's end. The task may be anybody's, so no panic leaves.
+pub(crate) fn farewell(server: &Server, state: &Arc<SessionState>, end: SessionEnd) {
+    let session = Session::new(Arc::clone(state));
+    if let Err(message) = caught(|| server.handler.session_closed(&session, end)) {
+        server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message });
+    }
+    let _ = caught(|| server.observer.session_closed(&session, end));
+}

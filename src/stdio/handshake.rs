@@ -1,0 +1,154 @@
+//! What only clients up to 2025-11-25 do on a byte stream: `initialize`, and batches.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::task::Context;
+
+use super::listen;
+use super::owed::{Answering, BatchAnswering, Owed};
+use super::receive::Receiver;
+use crate::exchange::answer::refusal_frame;
+use crate::exchange::call::Form;
+use crate::exchange::lifecycle::Ticket;
+use crate::exchange::{self, Drive, InitializeParams};
+use crate::protocol::envelope::{self, BodyFault, Kind, Message};
+use crate::protocol::legacy;
+use crate::protocol::names::method;
+use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::sse::Frame;
+use crate::session::{Client, SessionState, announce, mint};
+
+impl Receiver {
+    /// Opens the session that the stream is from now on, but only for an `initialize` that is answered with a result.
+    pub(super) fn initialize(&self, message: Message, cx: &mut Context<'_>) -> Result<(), Refusal> {
+        let connection = &self.connection;
+        if connection.session().is_some() {
+            return Err(Refusal::new(RefusalKind::AlreadyInitialized));
+        }
+        let ticket = Ticket::take(&connection.server)?;
+        let (revision, session) = self.opening(&message)?;
+        let call = connection.call(message, revision, session, Form::JsonFirst);
+        let owed = Owed::take(connection, &call)?;
+        let mut opened = None;
+        let drive = Drive::start(&call, ticket, |call| {
+            call.session.iter().for_each(|session| announce(&connection.server, session));
+            opened = call.session.clone();
+            exchange::answering(call)
+        });
+        // Not where the hook panicked: `initialize` fails with it.
+        if let Some(session) = &opened {
+            connection.open(Arc::clone(session));
+        }
+        Answering::new(drive, owed).run(cx);
+        if let Some(session) = &opened {
+            listen::forward(connection, session);
+        }
+        Ok(())
+    }
+
+    /// The revision `initialize` is answered in, and the session it opens.
+    fn opening(&self, message: &Message) -> Result<(Revision, Option<Arc<SessionState>>), Refusal> {
+        let params = InitializeParams::read(message.params());
+        let asked = params.as_ref().map_or("", |params| params.protocol_version.as_str());
+        let revision = legacy::negotiate(asked, self.connection.server.revisions)
+            .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?;
+        let session = match params {
+            Some(params) => {
+                let (id, principal) = (mint()?, self.connection.principal().cloned());
+                Some(Arc::new(SessionState::new(id, principal, revision, Client::read(&params)?)))
+            }
+            None => None,
+        };
+        Ok((revision, session))
+    }
+
+    /// A batch: its messages run at once, its answers leave as one array.
+    pub(super) fn batch(&self, batch: envelope::Batch, cx: &mut Context<'_>) -> Result<(), Refusal> {
+        let revision = self.batch_revision(&batch)?;
+        if batch.is_empty() {
+            return Err(Refusal::because(RefusalKind::Shape, "A batch has at least one message"));
+        }
+        let most = self.connection.server.limits.batch;
+        if batch.len > most {
+            return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
+        }
+        let mut ids = HashSet::new();
+        let mut answering = BatchAnswering::new(&self.connection);
+        for element in batch.elements {
+            if let Err(frame) = self.element(revision, element, &mut ids, &mut answering) {
+                answering.answer(&frame);
+            }
+        }
+        answering.run(cx);
+        Ok(())
+    }
+
+    /// Batches are part of 2025-03-26 alone; before `initialize` they count as of it.
+    fn batch_revision(&self, batch: &envelope::Batch) -> Result<Revision, Refusal> {
+        let revision = match self.connection.session() {
+            Some(session) => session.revision(),
+            None => Revision::V2025_03_26,
+        };
+        let is_served = self.connection.server.revisions.contains(revision);
+        if batch.claims_modern() || !revision.has_batches() || !is_served {
+            return Err(Refusal::new(RefusalKind::BatchNotAllowed));
+        }
+        Ok(revision)
+    }
+
+    /// Sets an element to work, or says what is answered in its place.
+    fn element(
+        &self,
+        revision: Revision,
+        element: Result<Message, BodyFault>,
+        ids: &mut HashSet<String>,
+        answering: &mut BatchAnswering,
+    ) -> Result<(), Frame> {
+        let message = match element {
+            Ok(message) => message,
+            Err(fault) => {
+                let is_told = !matches!(fault.meant, Some(Kind::Notification | Kind::Response));
+                return self.refused(&Refusal::from(fault), is_told);
+            }
+        };
+        match message.kind {
+            Kind::Notification => {
+                if let Err(refusal) = self.notification(message) {
+                    self.connection.server.observer.refused(&refusal);
+                }
+            }
+            Kind::Response => self.response(message),
+            Kind::Request => {
+                let id = message.id();
+                match self.element_request(revision, message, ids) {
+                    Ok((drive, owed)) => answering.push(drive, owed),
+                    Err(refusal) => return self.refused(&refusal.with_id(id), true),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&self, refusal: &Refusal, is_told: bool) -> Result<(), Frame> {
+        self.connection.server.observer.refused(refusal);
+        if is_told { Err(refusal_frame(refusal)) } else { Ok(()) }
+    }
+
+    fn element_request(
+        &self,
+        revision: Revision,
+        message: Message,
+        ids: &mut HashSet<String>,
+    ) -> Result<(Drive, Owed), Refusal> {
+        // One that is answered already is free again, but not in the same batch.
+        if !message.id().is_some_and(|id| ids.insert(id.canonical())) {
+            return Err(Refusal::new(RefusalKind::DuplicateId));
+        }
+        if message.method() == method::INITIALIZE {
+            return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
+        }
+        debug_assert_eq!(revision.era(), Era::Legacy);
+        self.start(&self.legacy_call(message, revision))
+    }
+}
