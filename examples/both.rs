@@ -97,7 +97,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[cfg(unix)]
 fn terminated() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal::unix::signal(signal::unix::SignalKind::terminate())?;
-    Ok(async move { drop(terminate.recv().await) })
+    Ok(async move {
+        terminate.recv().await;
+    })
 }
 
 #[cfg(not(unix))]

@@ -339,7 +339,8 @@ impl RequestContext {
     ///
     /// On 2026-07-28 they are `params.inputResponses`. A client up to 2025-11-25 is asked by requests, and the handler
     /// called again with their results. Only `tools/call`, `prompts/get` and `resources/read` may be answered so;
-    /// elsewhere it is a [`Misuse`](crate::Misuse). [`ask`](Self::ask) does all this for you.
+    /// elsewhere it is a [`Misuse`](crate::Misuse). [`ask`](Self::ask) does all this for you. Use the one or the other: on
+    /// 2026-07-28 a round that a question by `ask` ends carries no state and no answers of a round by hand.
     pub fn input_responses(&self) -> Option<&[u8]> {
         match &self.input {
             Some(input) => input.responses.as_deref(),

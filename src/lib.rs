@@ -40,17 +40,18 @@
 //!
 //! # Revisions
 //!
-//! Every message tells by itself which [`Era`] it belongs to, so clients of all revisions share one URL. The transport
-//! does not do everything yet, and declares nothing to a client that it would not get:
+//! Every message tells by itself which [`Era`] it belongs to, so clients of all revisions share one URL, or one stream.
 //!
-//! | revision | era | served over Streamable HTTP | not yet |
+//! | revision | era | Streamable HTTP | byte streams |
 //! |---|---|---|---|
-//! | 2026-07-28 | modern | requests, notifications, event streams, `subscriptions/listen` | help with asking the client |
-//! | 2025-11-25, 2025-06-18 | legacy | the same requests, with a session or without; GET streams | asking the client, resuming |
-//! | 2025-03-26 | legacy | the same, and batches | the same |
-//! | 2024-11-05 | legacy | the same, without batches; its own two-endpoint HTTP+SSE is not hosted | the same |
+//! | 2026-07-28 | modern | everything | everything |
+//! | 2025-11-25, 2025-06-18 | legacy | everything, with a session or without | everything |
+//! | 2025-03-26 | legacy | the same, and batches | everything |
+//! | 2024-11-05 | legacy | the same, without batches; its own two-endpoint HTTP+SSE is not hosted | everything |
 //!
-//! There is no stdio yet. [`Revisions`] chooses which revisions are served; the default is all.
+//! [`Revisions`] chooses which revisions are served; the default is all. Two transports serve them:
+//! [`StreamableHttpService`], and [`StdioTransport`] for the process's standard input and output or any other byte
+//! stream. The same handler and the same [`Changes`] may be given to both at once.
 //!
 //! # Sessions
 //!
@@ -64,8 +65,14 @@
 //! A handler that declares it ([`Capabilities::tools_list_changed`] and its like,
 //! [`Capabilities::resources_subscribe`]) publishes changes through [`Changes`], in [its
 //! context](RequestContext::changes) or wherever the handle is. They reach the `subscriptions/listen` streams of
-//! 2026-07-28 and the streams that older clients open by GET, each in its form. Nothing is kept for a client that has
-//! no stream open.
+//! 2026-07-28 and the streams that older clients open by GET, each in its form; on a byte stream they reach whoever has
+//! said `initialize`. Nothing is kept for a client that has no stream open, unless there is an [`EventStore`].
+//!
+//! # Asking the client
+//!
+//! [`RequestContext::ask`] asks the client's user, model or host, and waits for the answer, whatever the revision. On
+//! 2026-07-28, where a server sends no requests, the handler runs again for every round of answers: what has an effect
+//! comes after the last question.
 //!
 //! # How an answer travels
 //!
@@ -84,17 +91,27 @@
 //! `JoinSet` that is dropped with the future.
 //!
 //! In a session a lost connection is no cancellation: the client may be back, and its request goes on, unless the
-//! client cancels it by `notifications/cancelled` or deletes the session. Then nothing is answered.
+//! client cancels it by `notifications/cancelled` or deletes the session. Then nothing is answered. With an
+//! [`EventStore`] the client can resume the stream that it lost.
 //!
 //! # Where to read on
 //!
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
 //! - [`RequestContext`]: who asks, and the ways back to them.
 //! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts and principals.
+//! - [`StdioTransport`]: byte streams, from a child process's to a socket's.
 //! - [`Transport`] and [`drain_all`]: shutting down.
 //! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
 //!
-//! The `examples` directory of the repository has whole servers: on axum and on hyper, with streams and with sessions.
+//! # Features
+//!
+//! - `state` (default): a sealed `requestState` carries answers from round to round ([`RequestContext::ask`] on
+//!   2026-07-28). Without it nothing can be asked there.
+//! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
+//!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
+//! - `testing`: a client in process, for an application's own tests.
+//!
+//! The `examples` directory of the repository has whole servers.
 
 #![forbid(unsafe_code)]
 #![warn(

@@ -3,7 +3,7 @@
 //! `cargo test` builds the examples before it runs this. `cargo test --test examples` alone does not, and meets those
 //! of the last build.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,6 +37,7 @@ examples! {
     ask: "tools/call" {"name": "delete", "arguments": {"path": "a.txt"}} => r#""text":"Nothing was deleted.""#;
     axum: "tools/call" {"name": "add_note", "arguments": {"text": "buy milk"}} => r#""text":"Noted.""#;
     echo: "tools/call" {"name": "echo", "arguments": {"text": "one two"}} => r#""text":"one two""#;
+    everything: "resources/read" {"uri": "test://template/123/data"} => "Data for ID: 123";
     hyper: "resources/read" {"uri": "greeting:///world"} => r#""text":"Hello, world!""#;
     sessions: "tools/call" {"name": "unlock"} => r#""text":"There is a new tool now.""#;
     streaming: "tools/call" {"name": "count", "arguments": {"to": 2, "interval_ms": 1}} => r#""text":"counted to 2""#;
@@ -121,6 +122,28 @@ async fn axum_stops_gracefully() {
     let mut last_words = String::new();
     axum.stdout.read_to_string(&mut last_words).unwrap();
     assert_eq!(last_words, "[DrainReport { in_flight: 0, cut: 0 }]\n");
+}
+
+/// What it serves by HTTP it serves on a pipe too.
+#[test]
+fn everything_speaks_on_stdio() {
+    let mut command = Command::new(binary("everything"));
+    let mut process =
+        command.arg("--stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("run `cargo test`");
+    let call = json!({
+        "name": "greet",
+        "arguments": {"name": "Ann"},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    });
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
+    // Standard input ends with this statement, and then the process.
+    writeln!(process.stdin.take().unwrap(), "{message}").unwrap();
+    let output = process.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.contains("Hello, Ann!") && said.lines().count() == 1, "{said}");
 }
 
 /// Each session has notes of its own, and hears on its stream what a tool and the clock publish.

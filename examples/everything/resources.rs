@@ -49,6 +49,6 @@ fn id_of(uri: &str) -> Option<&str> {
     (!id.is_empty() && !id.contains('/')).then_some(id)
 }
 
-fn contents(contents: Value) -> Result<Reply, McpError> {
-    Reply::of(json!({ "contents": [contents] }))
+fn contents(content: Value) -> Result<Reply, McpError> {
+    Reply::of(json!({ "contents": vec![content] }))
 }

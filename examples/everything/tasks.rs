@@ -84,7 +84,7 @@ impl Tasks {
         let state = Mutex::new(State { updated: now, asked: BTreeMap::new(), end: None });
         let (owner, work_handle) = (cx.principal().cloned(), OnceLock::new());
         let task = Arc::new(Task { id: new_id()?, owner, created: now, work: work_handle, state });
-        let mut created = task.summary();
+        let mut created = task.summary(&task.state());
         created["resultType"] = json!("task");
 
         let running = tokio::spawn(work(Arc::clone(&task)));
@@ -181,8 +181,7 @@ impl Task {
     }
 
     /// What is said of a task in any status.
-    fn summary(&self) -> Value {
-        let state = self.state();
+    fn summary(&self, state: &State) -> Value {
         let status = match &state.end {
             Some(End::Completed(_)) => "completed",
             Some(End::Failed(_)) => "failed",
@@ -202,17 +201,16 @@ impl Task {
 
     /// That, and what there is to see in its status.
     fn detailed(&self) -> Value {
-        let mut task = self.summary();
         let state = self.state();
+        let mut task = self.summary(&state);
         match &state.end {
             Some(End::Completed(result)) => task["result"] = result.clone(),
             Some(End::Failed(error)) => task["error"] = json!({ "code": error.code(), "message": error.message() }),
-            Some(End::Cancelled) => {}
-            None if state.asked.is_empty() => {}
-            None => {
-                task["inputRequests"] =
-                    state.asked.iter().map(|(key, asked)| (key.clone(), asked.request.clone())).collect()
+            None if !state.asked.is_empty() => {
+                let requests = state.asked.iter().map(|(key, asked)| (key.clone(), asked.request.clone()));
+                task["inputRequests"] = requests.collect();
             }
+            None | Some(End::Cancelled) => {}
         }
         task
     }

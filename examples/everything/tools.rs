@@ -39,8 +39,10 @@ pub fn tool(name: &str, description: &str, arguments: Value) -> Value {
 
 /// The schema of an object with these properties, all of them required.
 pub fn object(properties: Value) -> Value {
-    let required: Vec<_> = properties.as_object().into_iter().flat_map(|all| all.keys().cloned()).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
+    let required: Vec<String> = properties.as_object().into_iter().flat_map(|all| all.keys().cloned()).collect();
+    let mut schema = json!({ "type": "object", "required": required });
+    schema["properties"] = properties;
+    schema
 }
 
 /// What a tool returns that has a text to say.

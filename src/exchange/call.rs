@@ -20,7 +20,7 @@ use crate::limits::from_now;
 use crate::observer;
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
-use crate::protocol::envelope::Message;
+use crate::protocol::envelope::{Kind, Message};
 use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
 use crate::protocol::revision::{Era, Revision};
@@ -239,9 +239,11 @@ impl Call {
         may_poll && !self.is_over() && self.queue.let_go(retry)
     }
 
-    /// Whether the request may be answered with questions, up to 2025-11-25 by a result that stands for them.
+    /// Whether it may be answered with questions, up to 2025-11-25 by a result that stands for them. A notification of
+    /// such a name is not answered at all.
     pub(super) fn takes_input(&self) -> bool {
-        matches!(self.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+        let is_request = self.message.kind == Kind::Request;
+        is_request && matches!(self.message.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
     }
 
     /// The questions of this round. Without a state that was carried, those of a first one. `None` where the answer was

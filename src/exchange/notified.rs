@@ -93,7 +93,9 @@ impl Future for Heard {
             }
         }
         if let Some(work) = self.work.take() {
-            work.finish();
+            let (call, _ticket) = work.finish();
+            call.end_asks();
+            call.set_answered();
         }
         Poll::Ready(())
     }

@@ -82,18 +82,25 @@ pub(super) async fn ask(call: Arc<Call>, question: Question) -> Result<InputResp
     if !session.is_initialized() {
         return Err(AskError::Unreachable);
     }
-    let (id, response) = session.waiters().enlist().ok_or(AskError::SessionEnded)?;
+    let (id, mut response) = session.waiters().enlist().ok_or(AskError::SessionEnded)?;
     if !call.requests.enter(id) {
         session.waiters().retire(id);
         return Err(AskError::Unreachable);
     }
     let request = Request { call, session, id };
     let time = question.own_timeout().unwrap_or(request.call.server.limits.ask_time).min(NEVER);
-    let response = timeout(time, async {
+    let waited = timeout(time, async {
         request.send(&question).await?;
-        response.await.map_err(|_| request.lost())
+        (&mut response).await.map_err(|_| request.lost())
     });
-    let response = response.await.map_err(|_| AskError::TimedOut)??;
+    let response = match waited.await {
+        Ok(response) => response?,
+        Err(_) => {
+            // An answer that was taken just now counts. From here on none is.
+            response.close();
+            response.try_recv().map_err(|_| AskError::TimedOut)?
+        }
+    };
     read(&response, &question)
 }
 

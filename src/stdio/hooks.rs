@@ -48,8 +48,7 @@ pub(super) fn hear(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket
 async fn run(connection: Arc<Connection>) {
     while let Some(Notified { call, ticket, _busy }) = connection.hooks.next() {
         // An observer that panics must not keep those that follow.
-        let _ = AssertUnwindSafe(heard(Arc::clone(&call), ticket)).catch_unwind().await;
-        call.set_answered();
+        let _ = AssertUnwindSafe(heard(call, ticket)).catch_unwind().await;
     }
 }
 

@@ -71,12 +71,7 @@ fn last_words(call: &Call, end: &Finished) -> Bytes {
 
 /// Forwards changes to a client up to 2025-11-25, until its session ends.
 pub(super) fn forward(connection: &Arc<Connection>, session: &Arc<SessionState>) {
-    let capabilities = &connection.server.capabilities;
-    let wants = Wants {
-        tools: capabilities.changes("tools"),
-        prompts: capabilities.changes("prompts"),
-        resources: capabilities.changes("resources"),
-    };
+    let wants = Wants::of(&connection.server.capabilities);
     let Some(turn) = session.mailbox().open(wants) else {
         return;
     };

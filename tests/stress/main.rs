@@ -7,6 +7,7 @@
 //!
 //! measures what an idle session, stream and listener cost.
 
+mod asks;
 mod drops;
 mod measure;
 mod panics;

@@ -24,6 +24,7 @@ mod modern;
 mod origin;
 mod publish;
 mod result;
+mod resume;
 mod sessionless;
 mod shutdown;
 mod stdio;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     shutdown::register(&mut wire);
     listen::register(&mut wire);
     publish::register(&mut wire);
+    resume::register(&mut wire);
     limits::register(&mut wire);
     result::register(&mut wire);
     stdio::register(&mut wire);
