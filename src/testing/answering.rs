@@ -64,8 +64,9 @@ impl Call {
             let again = Again::of(&next);
             let mut stream = next.stream().await;
             while let Some(message) = stream.next().await {
-                if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
-                    again.respond(id, answer(method, &message["params"])).await;
+                let member = |name| message.get(name).unwrap_or(&Value::Null);
+                if let (Some(id), Some(method)) = (message.get("id"), member("method").as_str()) {
+                    again.respond(id, answer(method, member("params"))).await;
                 }
                 messages.push(message);
             }
@@ -117,9 +118,11 @@ impl Again {
         let answers: Map<_, _> = asked
             .map(|(key, asked)| (key.clone(), answer(asked["method"].as_str().unwrap_or_default(), &asked["params"])))
             .collect();
-        message["id"] = self.next_id.fetch_add(1, Ordering::Relaxed).into();
-        message["params"]["inputResponses"] = answers.into();
-        if let Some(params) = message["params"].as_object_mut() {
+        if let Some(members) = message.as_object_mut() {
+            members.insert("id".to_owned(), self.next_id.fetch_add(1, Ordering::Relaxed).into());
+        }
+        if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
+            params.insert("inputResponses".to_owned(), answers.into());
             params.remove("requestState");
             params.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
         }
