@@ -39,6 +39,7 @@ examples! {
     echo: "tools/call" {"name": "echo", "arguments": {"text": "one two"}} => r#""text":"one two""#;
     everything: "resources/read" {"uri": "test://template/123/data"} => "Data for ID: 123";
     hyper: "resources/read" {"uri": "greeting:///world"} => r#""text":"Hello, world!""#;
+    resume: "tools/call" {"name": "render", "arguments": {"frames": 2, "interval_ms": 1}} => r#""text":"rendered 2 frames""#;
     sessions: "tools/call" {"name": "unlock"} => r#""text":"There is a new tool now.""#;
     streaming: "tools/call" {"name": "count", "arguments": {"to": 2, "interval_ms": 1}} => r#""text":"counted to 2""#;
 }
@@ -243,6 +244,45 @@ async fn sessions_keep_notes_and_hear_of_changes() {
     }
 }
 
+/// The client keeps losing its connection, by its own fault or at the server's word, and has the whole task in the end.
+#[tokio::test]
+async fn resume_heals_what_broke_off() {
+    for (wire, version) in [(Wire::H1, "2025-06-18"), (Wire::H2, "2025-06-18"), (Wire::H1, "2025-11-25")] {
+        let resume = Example::start("resume");
+        let session = resume.open_as(wire, version).await;
+        let arguments = json!({"frames": 4, "interval_ms": 200});
+        let params = json!({"name": "render", "arguments": arguments, "_meta": {"progressToken": 1}});
+        let mut request = within(&session, post(version, "tools/call", params));
+        let (mut told, mut retries, mut visits) = (Vec::new(), 0, 0);
+        while !told.iter().any(|told: &String| told.contains("rendered 4 frames")) {
+            let mut stream = resume.exchange(wire, request).await.into_body();
+            let (mut text, mut last) = (String::new(), None);
+            // Leaves after the first report, if the server has not let it go before.
+            while !text.contains("progress") || !text.ends_with("\n\n") {
+                let frame = tokio::time::timeout(Duration::from_secs(20), stream.frame()).await.expect(version);
+                let Some(frame) = frame else { break };
+                text.push_str(std::str::from_utf8(frame.unwrap().data_ref().unwrap()).unwrap());
+            }
+            for line in text.lines() {
+                match line.split_once(": ") {
+                    Some(("id", id)) => last = Some(id.to_owned()),
+                    Some(("data", data)) if !data.is_empty() => told.push(data.to_owned()),
+                    Some(("retry", _)) => retries += 1,
+                    _ => {}
+                }
+            }
+            visits += 1;
+            assert!(visits < 20, "{told:?}");
+            let get = Request::get("/").header(header::ACCEPT, "text/event-stream");
+            let get = get.header("last-event-id", last.expect("an id")).body(Full::default()).unwrap();
+            request = within(&session, get);
+        }
+        let progress = told.iter().filter(|told| told.contains("notifications/progress")).count();
+        assert_eq!((told.len(), progress), (5, 4), "each once: {told:?}");
+        assert_eq!(retries > 0, version == "2025-11-25", "{retries}");
+    }
+}
+
 /// Puts a request into a session.
 fn within(session: &str, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
     request.headers_mut().insert("mcp-session-id", session.parse().unwrap());
@@ -273,10 +313,15 @@ impl Example {
         Self { address: address.to_owned(), path: format!("/{path}"), process, stdout }
     }
 
-    /// Opens a session, and returns its id.
+    /// Opens a session of 2025-06-18, and returns its id.
     async fn open(&self, wire: Wire) -> String {
+        self.open_as(wire, "2025-06-18").await
+    }
+
+    /// The same of any revision.
+    async fn open_as(&self, wire: Wire, version: &str) -> String {
         let client = json!({"name": "examples", "version": "1"});
-        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
         let response = self.exchange(wire, legacy("initialize", params)).await;
         response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
     }

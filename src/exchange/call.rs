@@ -54,6 +54,7 @@ pub(crate) struct Call {
 /// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a byte
 /// stream.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // most calls own theirs, which lies in the call's one allocation
 pub(crate) enum Outlet {
     Own(Queue),
     Shared(Arc<Queue>),

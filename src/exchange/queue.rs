@@ -170,7 +170,7 @@ impl Queue {
         let mut state = self.state();
         let is_queued = state.phase == Phase::Open && is_wanted();
         if is_queued {
-            let taken = state.queue(&event, cost);
+            let taken = state.queue(event, cost);
             wake(state);
             if taken == Taken::ByReader {
                 permits.forget();
@@ -183,7 +183,7 @@ impl Queue {
     pub(crate) fn push(&self, event: &Bytes) {
         let mut state = self.state();
         if state.phase == Phase::Open {
-            state.queue(event, 0);
+            state.queue(event.clone(), 0);
             wake(state);
         }
     }
@@ -350,10 +350,10 @@ impl Queue {
 
 impl State {
     /// Queues an event for whoever reads it.
-    fn queue(&mut self, event: &Bytes, cost: u32) -> Taken {
+    fn queue(&mut self, event: Bytes, cost: u32) -> Taken {
         let event = match &mut self.record {
-            Some(record) => record.write(event),
-            None => event.clone(),
+            Some(record) => record.write(&event),
+            None => event,
         };
         self.hand_on(event, cost)
     }
@@ -372,7 +372,7 @@ impl State {
         }
         self.is_answered = true;
         if self.record.is_some() {
-            self.queue(&reply.frame.event(), 0);
+            self.queue(reply.frame.event(), 0);
         } else {
             let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
             self.answers.push(Queued { reply, after });

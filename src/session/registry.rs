@@ -193,6 +193,12 @@ impl Registry {
         }
     }
 
+    /// The event store, where there is one.
+    #[cfg(test)]
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        self.keeping.as_ref().map(|keeping| &keeping.store)
+    }
+
     /// How many sessions stand in the maps.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> usize {

@@ -6,6 +6,8 @@ use std::task::Wake;
 use futures::FutureExt;
 
 use super::*;
+use crate::limits::Limits;
+use crate::store::Store;
 
 /// Counts how often it was woken.
 #[derive(Default)]
@@ -195,4 +197,141 @@ fn what_is_pushed_waits_for_no_room_and_takes_none() {
     queue.end();
     queue.push(&Bytes::from_static(b"f"));
     assert_eq!((poll(&queue), poll(&queue)), (Poll::Ready(Some(Bytes::from(vec![b'd'; 256]))), Poll::Ready(None)));
+}
+
+/// A queue that is recorded, and its log.
+fn recorded(capacity: u32, opening: Opening) -> (Arc<Queue>, Arc<Log>) {
+    let log = Log::new(&Store::new(&Limits::default()));
+    let queue = Arc::new(Queue::new(capacity));
+    queue.record(&log, opening);
+    (queue, log)
+}
+
+fn read(queue: &Queue, turn: Turn) -> Poll<Option<String>> {
+    let event = queue.poll_next(turn, &Context::from_waker(Waker::noop()));
+    event.map(|event| {
+        let event = event?;
+        let text = std::str::from_utf8(&event).unwrap();
+        Some(text.split_once('\n').unwrap().1.to_owned())
+    })
+}
+
+fn event(text: &str) -> Poll<Option<String>> {
+    Poll::Ready(Some(text.to_owned()))
+}
+
+const OVER: Poll<Option<String>> = Poll::Ready(None);
+
+#[test]
+fn what_was_queued_before_it_is_recorded_keeps_its_order() {
+    let log = Log::new(&Store::new(&Limits::default()));
+    let queue = Arc::new(Queue::new(1024));
+    assert!(send(&queue, "a"));
+    queue.answer(answer());
+    assert!(send(&queue, "b"));
+    queue.record(&log, Opening::Marked);
+    assert!(send(&queue, "c"));
+    queue.finish(answer());
+    let expected = ["data: \n\n", "a", ANSWER, "b", "c", ANSWER];
+    for expected in expected {
+        assert_eq!(read(&queue, Turn::FIRST), event(expected));
+    }
+    assert_eq!(read(&queue, Turn::FIRST), OVER);
+    let turn = queue.resume(1).unwrap().unwrap();
+    for expected in &expected[1..] {
+        assert_eq!(read(&queue, turn), event(expected));
+    }
+    assert_eq!((read(&queue, turn), queue.resume(6)), (OVER, Ok(None)));
+    assert_eq!(queue.resume(7), Err(Unresumable::Unknown));
+}
+
+#[test]
+fn without_a_reader_nobody_waits_and_with_one_everybody_does() {
+    let (queue, _log) = recorded(256, Opening::Plain);
+    assert!(send(&queue, vec![b'x'; 256]) && !send(&queue, "a"));
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut waiting = pin!(queue.send("b".into(), || true));
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    queue.leave(Turn::FIRST);
+    assert!(waiting.as_mut().poll(&mut cx).is_ready());
+    assert!((0..300).all(|_| send(&queue, vec![b'x'; 256])));
+    let turn = queue.resume(300).unwrap().unwrap();
+    // Two are to be replayed; there is room for what a queue holds beside them, and for no more.
+    assert!(send(&queue, vec![b'y'; 256]) && !send(&queue, "c"));
+    for _ in 0..2 {
+        assert!(read(&queue, turn).is_ready());
+        assert!(!send(&queue, "c"), "what is replayed gives no room back");
+    }
+    assert!(read(&queue, turn).is_ready() && send(&queue, vec![b'z'; 256]) && !send(&queue, "c"));
+    // Whoever takes over gives the room back that the one before had not.
+    let next = queue.resume(303).unwrap().unwrap();
+    assert!(send(&queue, vec![b'z'; 256]) && !send(&queue, "c"));
+    assert!(read(&queue, next).is_ready() && read(&queue, next).is_ready() && read(&queue, next).is_pending());
+}
+
+#[test]
+fn a_reader_whose_turn_is_over_reads_ends_and_closes_nothing() {
+    let (queue, _log) = recorded(256, Opening::Plain);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    assert!(queue.poll_next(Turn::FIRST, &Context::from_waker(&waker)).is_pending());
+    let turn = queue.resume(0).unwrap().unwrap();
+    assert_eq!((woken.0.load(Ordering::SeqCst), read(&queue, Turn::FIRST)), (1, OVER));
+    assert!(queue.is_drained(Turn::FIRST) && !queue.is_drained(turn));
+    queue.leave(Turn::FIRST);
+    assert!(send(&queue, vec![b'x'; 256]) && !send(&queue, "a"), "somebody is there");
+    assert!(read(&queue, turn).is_ready());
+}
+
+#[test]
+fn a_reader_that_is_let_go_reads_what_is_queued_and_when_to_come_back() {
+    let (queue, _log) = recorded(1024, Opening::Plain);
+    assert!(send(&queue, "a"));
+    assert!(queue.let_go(Duration::from_millis(7)) && !queue.let_go(Duration::ZERO));
+    assert!((0..1000).all(|_| send(&queue, "b")), "nobody waits for one that goes");
+    assert_eq!((read(&queue, Turn::FIRST), queue.is_drained(Turn::FIRST)), (event("a"), false));
+    assert_eq!(read(&queue, Turn::FIRST), event("retry: 7\ndata: \n\n"));
+    assert_eq!((queue.is_drained(Turn::FIRST), read(&queue, Turn::FIRST)), (true, OVER));
+    queue.leave(Turn::FIRST);
+    assert!(!queue.let_go(Duration::ZERO), "nobody is there");
+    let turn = queue.resume(1000).unwrap().unwrap();
+    assert_eq!((read(&queue, turn), read(&queue, turn), read(&queue, turn)), (event("b"), event("b"), Poll::Pending));
+    assert!(queue.let_go(Duration::ZERO));
+    queue.finish(answer());
+    assert!(!queue.let_go(Duration::ZERO));
+}
+
+#[test]
+fn one_without_an_answer_ends_again_and_again() {
+    let (queue, log) = recorded(1024, Opening::Marked);
+    queue.end();
+    assert_eq!((read(&queue, Turn::FIRST), read(&queue, Turn::FIRST)), (event("data: \n\n"), OVER));
+    queue.leave(Turn::FIRST);
+    for _ in 0..2 {
+        let turn = queue.resume(1).unwrap().unwrap();
+        assert_eq!(read(&queue, turn), OVER);
+    }
+    log.close();
+    assert_eq!(queue.resume(1), Err(Unresumable::Gone));
+}
+
+#[test]
+fn what_is_no_stream_yet_becomes_one_to_let_its_client_go() {
+    let log = Log::new(&Store::new(&Limits::default()));
+    let queue = Arc::new(Queue::new(1024));
+    let cx = Context::from_waker(Waker::noop());
+    assert!(queue.poll_outlook(&cx).is_pending());
+    assert!(queue.let_go(Duration::from_secs(1)));
+    assert_eq!(queue.poll_outlook(&cx), Poll::Ready(Outlook::Messages));
+    queue.record(&log, Opening::Marked);
+    assert_eq!(read(&queue, Turn::FIRST), event("data: \n\n"));
+    assert_eq!((read(&queue, Turn::FIRST), read(&queue, Turn::FIRST)), (event("retry: 1000\ndata: \n\n"), OVER));
+    // Unless it is answered before anybody looks.
+    let queue = Queue::new(1024);
+    assert!(queue.let_go(Duration::ZERO));
+    queue.finish(answer());
+    assert_eq!(queue.poll_outlook(&cx), Poll::Ready(Outlook::Answers));
+    let queue = Queue::new(1024);
+    queue.abandon();
+    assert!(!queue.let_go(Duration::ZERO));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use super::*;
-use crate::{Principal, Sessions};
+use crate::{EventStore, Principal, Sessions};
 
 /// Decides never, works never to an end.
 struct Waits;
@@ -48,14 +48,14 @@ fn listen(uri: &str) -> Request<Full<Bytes>> {
     request
 }
 
-async fn initialize(service: &StreamableHttpService) -> http::HeaderValue {
+pub(super) async fn initialize(service: &StreamableHttpService) -> http::HeaderValue {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let answer = service.handle(legacy(&message)).await;
     answer.headers()["mcp-session-id"].clone()
 }
 
-fn inside(session: &http::HeaderValue, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+pub(super) fn inside(session: &http::HeaderValue, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
     request.headers_mut().insert("mcp-session-id", session.clone());
     request
 }
@@ -64,7 +64,7 @@ fn bare(method: Method) -> Request<Full<Bytes>> {
     Request::builder().method(method).uri("/mcp").body(Full::default()).unwrap()
 }
 
-async fn settled() {
+pub(super) async fn settled() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -147,4 +147,57 @@ async fn no_exit_leaves_a_session() {
         assert_eq!(Arc::strong_count(&state), 1, "{way}");
         nothing();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_exit_leaves_an_event() {
+    let service = StreamableHttpService::builder(Waits).event_store(EventStore::InMemory).build().unwrap();
+    let shared = Arc::clone(&service.shared);
+    let store = Arc::clone(shared.sessions.store().unwrap());
+    for way in ["delete", "expiry", "forgotten"] {
+        let session = initialize(&service).await;
+        let id = session.to_str().unwrap();
+        let state = shared.sessions.find(id, None).unwrap();
+        let work = |id: u32| inside(&session, legacy(&json!({"jsonrpc": "2.0", "id": id, "method": "stream"})));
+        let streams = [service.handle(work(1)).await, service.handle(work(2)).await];
+        let mut general = service.handle(inside(&session, bare(Method::GET))).await.into_body();
+        service.changes().tools_list_changed();
+        for _ in 0..2 {
+            assert!(general.frame().await.is_some());
+        }
+        settled().await;
+        assert_eq!((shared.hub.len(), store.kept().1), (1, 1), "its standing, its log");
+        assert!(store.kept().0 > 3 * 256, "three events");
+        drop((streams, general));
+        settled().await;
+        assert_eq!((state.in_flight().len(), shared.hub.len()), (2, 1));
+        match way {
+            "delete" => assert_eq!(service.handle(inside(&session, bare(Method::DELETE))).await.status(), 204),
+            "expiry" => {
+                for id in [1, 2] {
+                    let params = json!({ "requestId": id });
+                    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+                    service.handle(inside(&session, legacy(&cancel))).await;
+                }
+                tokio::time::sleep(Duration::from_secs(15 * 60)).await;
+                assert_eq!((shared.sessions.kept(), store.kept()), (1, (0, 0)), "its time is over, not its session's");
+                tokio::time::sleep(Duration::from_secs(20 * 60)).await;
+            }
+            _ => shared.sessions.forget(&state),
+        }
+        settled().await;
+        assert_eq!((shared.hub.len(), shared.sessions.kept(), store.kept()), (0, 0, (0, 0)), "{way}");
+        assert_eq!(Arc::strong_count(&state), 1, "{way}");
+    }
+    let session = initialize(&service).await;
+    let work = json!({"jsonrpc": "2.0", "id": 1, "method": "stream"});
+    drop(service.handle(inside(&session, legacy(&work))).await);
+    settled().await;
+    assert_eq!(store.kept().1, 1);
+    let log = Arc::downgrade(&shared.sessions.find(session.to_str().unwrap(), None).unwrap().kept().unwrap().log);
+    service.drain(Duration::ZERO).await;
+    settled().await;
+    drop((service, shared));
+    settled().await;
+    assert_eq!((log.strong_count(), store.kept()), (0, (0, 0)), "with its transport");
 }
