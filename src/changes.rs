@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// [`StreamableHttpService::changes`](crate::StreamableHttpService::changes).
 ///
 /// A change is told to those who have asked for it: on `subscriptions/listen` streams (2026-07-28), and on the stream
-/// that a session opens by GET (up to 2025-11-25), there to everyone for lists and to subscribers for a resource. Lists
-/// have to be declared ([`Capabilities::tools_list_changed`](crate::Capabilities::tools_list_changed) and its like),
+/// that a session opens by GET, or the byte stream that it is (up to 2025-11-25), there to everyone for lists and to
+/// subscribers for a resource. Lists have to be declared ([`Capabilities::tools_list_changed`](crate::Capabilities::tools_list_changed) and its like),
 /// resources too ([`Capabilities::resources_subscribe`](crate::Capabilities::resources_subscribe)). A client that has
 /// no stream open is not told later. A change of the tools also makes the transport read their `x-mcp-header`
 /// annotations anew.

@@ -149,10 +149,13 @@ impl Limits {
         self
     }
 
-    /// Bytes of messages queued on one event stream or byte stream for a client that does not read, 256 to 256 MiB. Default 1 MiB. A
-    /// message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that sends waits.
+    /// Bytes of messages queued on one event stream or byte stream for a client that does not read, 256 to 256 MiB.
+    /// Default 1 MiB. A message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that
+    /// sends waits.
     ///
-    /// Memory: that many bytes for each open stream, and the answer itself on top.
+    /// Memory: that many bytes for each open stream, and the answer itself on top. On a byte stream as much again for
+    /// refusals and answers to `ping`, of which what goes past it is dropped, and the answers to
+    /// [`in_flight`](Self::in_flight) requests.
     #[must_use]
     pub const fn queue_bytes(mut self, bytes: u32) -> Self {
         self.queue_bytes = bytes;

@@ -12,7 +12,7 @@ pub trait Transport: sealed::Sealed + Send + Sync {
     /// Takes no new work, ends the streams that listen for changes, waits up to `within` for what is in flight, then
     /// cancels the rest, each answered with an error, and reports.
     ///
-    /// New requests get status 503 with `Retry-After`. A request that does not end when it is cancelled, since nobody
+    /// New requests get status 503 with `Retry-After`, on a byte stream `-32603`. A request that does not end when it is cancelled, since nobody
     /// polls its connection, is given up a second later.
     ///
     /// Safe to call more than once: every call waits for the same work. A transport cannot be started again.
@@ -29,7 +29,7 @@ pub trait Transport: sealed::Sealed + Send + Sync {
 pub struct Counts {
     /// Requests and notifications whose handler is at work.
     pub in_flight: usize,
-    /// Event streams open.
+    /// Event streams open; of a byte stream its subscriptions, and the stream itself while it is served.
     pub streams: usize,
     /// Sessions open.
     pub sessions: usize,

@@ -125,26 +125,89 @@ async fn axum_stops_gracefully() {
     assert_eq!(last_words, "[DrainReport { in_flight: 0, cut: 0 }]\n");
 }
 
-/// What it serves by HTTP it serves on a pipe too.
+/// What they serve by HTTP they serve on a pipe too.
 #[test]
-fn everything_speaks_on_stdio() {
-    let mut command = Command::new(binary("everything"));
-    let mut process =
-        command.arg("--stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("run `cargo test`");
-    let call = json!({
-        "name": "greet",
-        "arguments": {"name": "Ann"},
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+fn echo_and_everything_speak_on_stdio() {
+    for (example, call, answer) in [
+        ("echo", json!({"name": "echo", "arguments": {"text": "one two"}}), "one two"),
+        ("everything", json!({"name": "greet", "arguments": {"name": "Ann"}}), "Hello, Ann!"),
+    ] {
+        let mut command = Command::new(binary(example));
+        let mut process =
+            command.arg("--stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("run `cargo test`");
+        let mut stdin = process.stdin.take().unwrap();
+        writeln!(stdin, "{}\n{}", line("2025-06-18", 1, call.clone()), line("2026-07-28", 2, call)).unwrap();
+        // And then the process ends.
+        drop(stdin);
+        let output = process.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && said.lines().count() == 2, "{said}");
+        assert!(said.lines().all(|line| line.contains(answer)), "{said}");
+    }
+}
+
+/// A client by HTTP notes something, and the host on the pipe hears of it and sees it.
+#[tokio::test]
+async fn both_share_one_server() {
+    let mut command = Command::new(binary("both"));
+    command.args(["--http", "127.0.0.1:0"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("run `cargo test`");
+    let (mut stdin, mut heard) = (process.stdin.take().unwrap(), String::new());
+    let mut stdout = BufReader::new(process.stdout.take().unwrap());
+    let mut listening = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut listening).unwrap();
+    let address = listening.strip_prefix("listening on http://").unwrap().trim_end().strip_suffix("/mcp").unwrap();
+
+    let client = json!({"name": "examples", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello});
+    writeln!(stdin, "{hello}").unwrap();
+    stdout.read_line(&mut heard).unwrap();
+
+    let mut both = Example { address: address.to_owned(), path: "/mcp".to_owned(), process, stdout };
+    let note = json!({"name": "note", "arguments": {"text": "buy milk"}});
+    assert_eq!(both.send(Wire::H1, modern("tools/call", note)).await.0, StatusCode::OK);
+    both.stdout.read_line(&mut heard).unwrap();
+    assert!(heard.contains("notifications/resources/list_changed"), "{heard}");
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 2, "method": "resources/list"})).unwrap();
+    both.stdout.read_line(&mut heard).unwrap();
+    assert!(heard.contains("buy milk"), "{heard}");
+    drop(stdin);
+    assert!(both.process.wait().unwrap().success());
+}
+
+/// The kernel says who calls, and one count is kept for all of a user's streams.
+#[cfg(unix)]
+#[test]
+fn unix_socket_knows_its_peer() {
+    use std::os::unix::net::UnixStream;
+    let path = std::env::temp_dir().join(format!("mcp-transport-{}.sock", std::process::id()));
+    let mut command = Command::new(binary("unix_socket"));
+    command.arg("--socket").arg(&path).stdout(Stdio::piped());
+    let mut process = command.spawn().expect("run `cargo test`");
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    for count in 1..=2 {
+        let mut socket = UnixStream::connect(&path).unwrap();
+        writeln!(socket, "{}", line("2026-07-28", 1, json!({"name": "count"}))).unwrap();
+        let mut answer = String::new();
+        BufReader::new(socket).read_line(&mut answer).unwrap();
+        let text = format!("has called {count} times, now from process {}", std::process::id());
+        assert!(answer.contains(&text), "{answer}");
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    std::fs::remove_file(path).unwrap();
+}
+
+/// A call as it stands on a byte stream.
+fn line(revision: &str, id: u64, mut call: Value) -> Value {
+    if revision == "2026-07-28" {
+        call["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": revision,
             "io.modelcontextprotocol/clientCapabilities": {},
-        },
-    });
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
-    // Standard input ends with this statement, and then the process.
-    writeln!(process.stdin.take().unwrap(), "{message}").unwrap();
-    let output = process.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && said.contains("Hello, Ann!") && said.lines().count() == 1, "{said}");
+        });
+    }
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call})
 }
 
 /// Each session has notes of its own, and hears on its stream what a tool and the clock publish.

@@ -1,9 +1,13 @@
-//! The server that clients walk against, on the crate's public API: `interop-server` serves `/mcp` on a free port.
+//! The server that clients walk against, on the crate's public API: `interop-server` serves `/mcp` on a free port,
+//! `interop-server --stdio DIRECTORY` one client on its standard input and output.
+//!
+//! On stdio it keeps what it has seen in a file of the directory, once it ends.
 //!
 //! `/state` tells what is open, and what the clients have done so far. Whatever a server should not have to see — a
 //! message refused, a handler that fails — goes to stderr.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +18,8 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use mcp_transport::{
-    Capabilities, Exchange, LogLevel, McpError, McpHandler, Misuse, Observer, Progress, Refusal, Reply, Request,
-    RequestContext, ServerInfo, Session, SessionEnd, StreamableHttpService,
+    Capabilities, Exchange, Limits, LogLevel, McpError, McpHandler, Misuse, Observer, Progress, Refusal, Reply,
+    Request, RequestContext, ServerInfo, Session, SessionEnd, StdioTransport, StreamableHttpService,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -181,6 +185,28 @@ async fn count_request(tally: Tally, request: HttpRequest, next: Next) -> Respon
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [stdio, directory] if stdio == "--stdio" => serve_stdio(Path::new(directory)).await,
+        _ => serve_http().await,
+    }
+}
+
+/// Serves the client that started this process.
+async fn serve_stdio(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let tally = Tally::default();
+    // Hosts wait for about two seconds before they kill.
+    let limits = Limits::default().drain_time(Duration::from_secs(1));
+    let watch = Watch(tally.clone());
+    let transport = StdioTransport::builder(Tools(tally.clone())).observer(watch).limits(limits).build()?;
+    println!("Standard output is the transport's, so this must not reach the client.");
+    let end = transport.serve().await?;
+    let report = json!({ "end": format!("{end:?}"), "seen": *tally.counts() });
+    std::fs::write(directory.join(format!("{}.json", std::process::id())), report.to_string())?;
+    Ok(())
+}
+
+async fn serve_http() -> Result<(), Box<dyn std::error::Error>> {
     let tally = Tally::default();
     let service = StreamableHttpService::builder(Tools(tally.clone())).observer(Watch(tally.clone())).build()?;
     let state = {
