@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
+#[cfg(feature = "state")]
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -14,7 +16,9 @@ use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::principal::Principal;
 use crate::protocol::revision::Revisions;
-use crate::server::{ServerBuilder, ServerInfoStamp};
+use crate::server::{ResultShape, ServerBuilder, ServerInfoStamp};
+#[cfg(feature = "state")]
+use crate::state::{ReplayGuard, StateKeys};
 use crate::subscribe::Hub;
 
 /// Configures a [`StdioTransport`].
@@ -82,6 +86,36 @@ impl StdioBuilder {
     /// [`McpHandler::server_info`].
     pub fn server_info_stamp(mut self, stamp: ServerInfoStamp) -> Self {
         self.server.stamp = stamp;
+        self
+    }
+
+    /// Whether results get the shape of the client's revision. Default: they do.
+    pub fn result_shape(mut self, shape: ResultShape) -> Self {
+        self.server.shape = shape;
+        self
+    }
+
+    /// The keys that seal a `requestState` (2026-07-28). Default: a random one, of this transport alone. Give it the keys
+    /// of others where the next round of a request may come to one of them.
+    #[cfg(feature = "state")]
+    pub fn state_keys(mut self, keys: &StateKeys) -> Self {
+        self.server.state.keys = Some(keys.clone());
+        self
+    }
+
+    /// How long a `requestState` (2026-07-28) may be used after it was made: the time a user has to answer the questions
+    /// of one round. Default 1 hour, counted in whole seconds by the system's clock. An expired one gets `-32602`.
+    #[cfg(feature = "state")]
+    pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.server.state.lifetime = lifetime;
+        self
+    }
+
+    /// Decides whether a `requestState` (2026-07-28) may be used, such as only once. Default: as often as it comes, until
+    /// it expires.
+    #[cfg(feature = "state")]
+    pub fn replay_guard(mut self, guard: impl ReplayGuard) -> Self {
+        self.server.state.guard = Some(Arc::new(guard));
         self
     }
 

@@ -61,9 +61,9 @@ pub struct Client {
 }
 
 /// A service whose types are forgotten.
-type Serve = dyn Fn(http::Request<Body>) -> Serving + Send + Sync;
+pub(super) type Serve = dyn Fn(http::Request<Body>) -> Serving + Send + Sync;
 
-type Serving = Pin<Box<dyn Future<Output = http::Response<Incoming>> + Send>>;
+pub(super) type Serving = Pin<Box<dyn Future<Output = http::Response<Incoming>> + Send>>;
 
 impl Client {
     /// Makes a client of a service: a [`StreamableHttpService`](crate::StreamableHttpService), or a stack with one in
@@ -180,7 +180,7 @@ impl Client {
     /// ```
     pub fn send(&self, mut request: http::Request<Bytes>) -> Call {
         request.headers_mut().entry(HOST).or_insert(HeaderValue::from_static("localhost"));
-        Call { service: Arc::clone(&self.service), request }
+        Call { service: Arc::clone(&self.service), next_id: Arc::clone(&self.next_id), request }
     }
 
     #[track_caller]
@@ -199,10 +199,12 @@ impl fmt::Debug for Client {
 }
 
 /// A request that is not sent yet. Await it for its whole [`Answer`], or [`stream`](Self::stream) it message by message.
+/// Where the server asks something on the way, let the client be [`answering`](Self::answering).
 #[must_use = "nothing is sent until it is awaited or streamed"]
 pub struct Call {
-    service: Arc<Serve>,
-    request: http::Request<Bytes>,
+    pub(super) service: Arc<Serve>,
+    pub(super) next_id: Arc<AtomicU64>,
+    pub(super) request: http::Request<Bytes>,
 }
 
 impl Call {

@@ -38,7 +38,8 @@
 //! make, [`request`] writes the right request and leaves the sending to you.
 //!
 //! In a session: call `initialize`, and send `mcp-session-id` from its headers with [`Call::header`]. GET and DELETE go
-//! through [`Client::send`].
+//! through [`Client::send`]. What the server asks is answered by [`Call::answering`]; up to 2025-11-25 that takes a session
+//! whose `initialize` declared the capability, and `notifications/initialized`.
 //!
 //! Under `#[tokio::test(start_paused = true)]` time passes only when everything waits, so that commit times, keep-alive
 //! comments and deadlines are tested without waiting for them.
@@ -46,6 +47,7 @@
 //! What a test cannot go on without, the items here panic over, as the assertions of a test do.
 
 mod answer;
+mod answering;
 mod client;
 mod events;
 mod request;

@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::protocol::names::{header, meta};
 use crate::{
-    Capabilities, Era, McpError, McpHandler, Notification, Principal, Progress, Reply, RequestContext, Revision,
-    ServerInfo, StreamableHttpService,
+    Capabilities, Era, McpError, McpHandler, Notification, Principal, Progress, Question, Reply, RequestContext,
+    Revision, ServerInfo, StreamableHttpService,
 };
 
 /// Answers with what the test asks for in `params.name`.
@@ -40,6 +41,16 @@ impl McpHandler for Subject {
                 cx.notify("notifications/tick", json!({})).await?;
             },
             Some("slow") => tokio::time::sleep(Duration::from_secs(60)).await,
+            Some("asks") => {
+                cx.progress(Progress::new(1.0)).await;
+                let mut said = Vec::new();
+                for text in ["one", "two"] {
+                    let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+                    let question = Question::sampling(json!({"messages": [message], "maxTokens": 1}))?;
+                    said.push(cx.ask("q", question).await?.parse::<Value>()?["model"].clone());
+                }
+                return Reply::of(json!({"said": said, "id": request.id().to_string()}));
+            }
             Some("refused") => return Err(McpError::invalid_params("no")),
             _ => {}
         }
@@ -240,4 +251,61 @@ async fn what_a_test_cannot_go_on_without_is_said() {
         assert_eq!(message_of(panicking), expected);
     }
     assert!(message_of(|| client.clone().path("a b")).starts_with("\"a b\" is no path"));
+}
+
+/// The answer of a client that answers everything, and what it was asked.
+fn answers(asked: &mut Vec<String>) -> impl FnMut(&str, &Value) -> Value {
+    |method, params| {
+        let text = params["messages"][0]["content"]["text"].as_str().unwrap();
+        asked.push(format!("{method} {text}"));
+        json!({"role": "assistant", "content": {"type": "text", "text": ""}, "model": text.to_uppercase()})
+    }
+}
+
+#[tokio::test]
+async fn questions_are_answered_in_every_revision() {
+    let client = Client::new(service()).capabilities(json!({"sampling": {}}));
+    for revision in Revision::ALL {
+        let mut headers = Vec::new();
+        if revision.era() == Era::Legacy {
+            let info = json!({"name": "t", "version": "1"});
+            let params =
+                json!({"protocolVersion": revision.as_str(), "capabilities": {"sampling": {}}, "clientInfo": info});
+            let opened = client.call(revision, "initialize", params).extension(Account("one")).await;
+            let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+            headers.push(("mcp-session-id", session));
+            let ready = client.notify(revision, "notifications/initialized", ()).header(headers[0].0, &headers[0].1);
+            assert_eq!(ready.extension(Account("one")).await.status, StatusCode::ACCEPTED);
+        }
+        let params = json!({"name": "asks", "_meta": {"progressToken": 1}});
+        let call = client.call(revision, "prompts/get", params).extension(Account("one"));
+        let call = headers.iter().fold(call, |call, (name, value)| call.header(name, value));
+        let mut asked = Vec::new();
+        let answer = call.answering(answers(&mut asked)).await;
+        assert_eq!(asked, ["sampling/createMessage one", "sampling/createMessage two"]);
+        assert_eq!(answer.result()["said"], json!(["ONE", "TWO"]));
+        let progress = answer.messages.iter().filter(|message| message["method"] == "notifications/progress").count();
+        let rounds = if revision.era() == Era::Legacy { 1 } else { 3 };
+        assert_eq!((answer.status, progress, answer.messages.len()), (StatusCode::OK, rounds, 3 + rounds));
+        // What asks nothing is answered as ever.
+        let plain = client.call(revision, "prompts/get", json!({"name": "refused"}));
+        assert_eq!(plain.answering(answers(&mut asked)).await.error()["code"], -32602);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_ends_the_test() {
+    /// Asks, and takes no answer.
+    async fn deaf(request: http::Request<Body>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let body = http_body_util::BodyExt::collect(request.into_body()).await.unwrap().to_bytes();
+        let is_response = serde_json::from_slice::<Value>(&body).unwrap().get("result").is_some();
+        if is_response {
+            return Ok(Response::builder().status(400).body(Full::default()).unwrap());
+        }
+        let text = "data: {\"id\":5,\"method\":\"roots/list\"}\n\n";
+        Ok(Response::builder().header("content-type", "text/event-stream").body(Full::from(text)).unwrap())
+    }
+    let client = Client::new(tower::service_fn(deaf));
+    let call = client.call(Revision::V2025_11_25, "x/y", ()).answering(|_, _| json!({"roots": []}));
+    assert!(AssertUnwindSafe(call).catch_unwind().await.is_err());
 }

@@ -1,4 +1,4 @@
-//! A server that writes whatever 2026-07-28 knows, for clients of every revision.
+//! A server of our own, that writes what no example does: whatever 2026-07-28 knows and some older revision does not.
 
 use mcp_transport::{
     AskError, Capabilities, LogLevel, McpError, McpHandler, Progress, Question, Reply, Request, RequestContext,
@@ -20,7 +20,9 @@ impl McpHandler for Everything {
     async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
         match (request.method(), request.name()) {
             ("tools/list", _) => Reply::of(json!({
-                "tools": [tool("a", None), tool("b", Some("object")), tool("c", Some("array"))],
+                "tools": [
+                    tool("content", None), tool("object", Some("object")), tool("array", Some("array")), tool("ask", None),
+                ],
                 "ttlMs": 5, "cacheScope": "public", "resultType": "complete",
             })),
             ("tools/call", Some("content")) => {

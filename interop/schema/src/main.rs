@@ -24,24 +24,27 @@ use self::schemas::{Kind, check};
 fn main() -> ExitCode {
     let directory = std::env::args().nth(1).expect("usage: check-schema DIRECTORY");
     let mut faults = controls();
-    let everything = everything::serve();
+    let own = everything::serve();
     for revision in Revision::ALL {
-        let mut checked = 0;
-        let mut walk = |url: &str, calls: Vec<(&str, Value)>| {
-            let mut peer = Peer::connect(url, revision);
-            calls.into_iter().for_each(|(method, params)| peer.call(method, params));
-            (checked, faults) = (checked + peer.checked, [&faults[..], &peer.faults].concat());
-        };
-        walk(&everything, calls_of_everything());
-        for (name, calls) in calls_of_examples() {
-            walk(&Example::start(Path::new(&directory), name).url, calls);
+        let mut peers = vec![walk(&own, revision)];
+        for name in EXAMPLES {
+            peers.push(walk(&Example::start(Path::new(&directory), name).url, revision));
         }
-        let changes = changes(&Example::start(Path::new(&directory), "sessions").url, revision);
-        (checked, faults) = (checked + changes.checked, [&faults[..], &changes.faults].concat());
-        println!("{revision}: {checked} messages");
+        peers.push(changes(&Example::start(Path::new(&directory), "sessions").url, revision));
+        println!("{revision}: {} messages", peers.iter().map(|peer| peer.checked).sum::<usize>());
+        faults.extend(peers.into_iter().flat_map(|peer| peer.faults));
     }
     faults.iter().for_each(|fault| eprintln!("{fault}"));
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Those that say on standard output where they serve HTTP.
+const EXAMPLES: [&str; 7] = ["ask", "axum", "echo", "everything", "hyper", "sessions", "streaming"];
+
+fn walk(url: &str, revision: Revision) -> Peer {
+    let mut peer = Peer::connect(url, revision);
+    peer.walk();
+    peer
 }
 
 /// What no schema allows, for a check that cannot fail is none.
@@ -73,56 +76,6 @@ fn controls() -> Vec<String> {
     bad.into_iter().filter_map(passes).collect()
 }
 
-fn tool(name: &str, arguments: Value) -> (&'static str, Value) {
-    ("tools/call", json!({"name": name, "arguments": arguments}))
-}
-
-fn calls_of_everything() -> Vec<(&'static str, Value)> {
-    let mut calls = vec![
-        ("tools/list", json!({})),
-        ("prompts/list", json!({})),
-        ("prompts/get", json!({"name": "p"})),
-        ("resources/list", json!({})),
-        ("resources/templates/list", json!({})),
-        ("resources/read", json!({"uri": "x:a"})),
-        ("resources/read", json!({"uri": "x:nothing"})),
-        (
-            "completion/complete",
-            json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}),
-        ),
-        ("x/unknown", json!({})),
-    ];
-    calls.extend(["content", "object", "array", "ask", "none"].map(|name| tool(name, json!({}))));
-    calls
-}
-
-fn calls_of_examples() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
-    let list = || ("tools/list", json!({}));
-    vec![
-        ("ask", vec![list(), tool("delete", json!({"path": "a.txt"}))]),
-        ("axum", vec![list(), tool("add_note", json!({"text": "buy milk"}))]),
-        ("echo", vec![list(), tool("echo", json!({"text": "one two"}))]),
-        (
-            "hyper",
-            vec![
-                ("resources/list", json!({})),
-                ("resources/templates/list", json!({})),
-                ("resources/read", json!({"uri": "greeting:///world"})),
-            ],
-        ),
-        (
-            "sessions",
-            vec![
-                list(),
-                tool("remember", json!({"text": "a"})),
-                tool("recall", json!({})),
-                ("resources/list", json!({})),
-            ],
-        ),
-        ("streaming", vec![list(), tool("count", json!({"to": 2, "interval_ms": 1})), tool("none", json!({}))]),
-    ]
-}
-
 /// Hears of a change that a tool publishes.
 fn changes(url: &str, revision: Revision) -> Peer {
     let mut peer = Peer::connect(url, revision);
@@ -130,8 +83,7 @@ fn changes(url: &str, revision: Revision) -> Peer {
     if !peer.is_modern() {
         peer.call("resources/subscribe", json!({"uri": "clock://now"}));
     }
-    let (method, unlock) = tool("unlock", json!({}));
-    peer.call(method, unlock);
+    peer.call("tools/call", json!({"name": "unlock"}));
     peer.hear(&mut stream);
     if !peer.is_modern() {
         // The clock ticks.

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 
 use mcp_transport::{Era, Revision};
 use serde_json::{Map, Value, json};
-use ureq::Agent;
-use ureq::http::Request;
+use ureq::http::{Request, Response};
+use ureq::{Agent, Body};
 
 use crate::schemas::{Kind, check};
 
@@ -20,7 +20,11 @@ pub struct Peer {
 }
 
 /// An open event stream.
-pub struct Stream(Box<dyn BufRead>);
+pub struct Stream {
+    lines: Box<dyn BufRead>,
+    /// The id of the last event, where events have ids.
+    last: Option<String>,
+}
 
 impl Peer {
     /// A client that has shaken hands, where its revision has that.
@@ -43,15 +47,48 @@ impl Peer {
         self.revision.era() == Era::Modern
     }
 
-    /// Asks, and goes on until there is an answer.
-    pub fn call(&mut self, method: &str, params: Value) {
+    /// Asks for all there is, and for each of it.
+    pub fn walk(&mut self) {
+        for tool in self.list("tools/list", "tools") {
+            // A form of 2025-06-18 cannot ask for several choices. This tool does, whoever its client is.
+            if tool["name"] == "test_elicitation_sep1330_enums" && self.revision == Revision::V2025_06_18 {
+                continue;
+            }
+            let arguments = arguments(&tool["inputSchema"], 1);
+            self.call("tools/call", json!({"name": tool["name"], "arguments": arguments}));
+        }
+        for prompt in self.list("prompts/list", "prompts") {
+            let names = prompt["arguments"].as_array().cloned().unwrap_or_default();
+            let names = names.iter().filter_map(|argument| argument["name"].as_str());
+            let arguments: Map<_, _> = names.map(|name| (name.to_owned(), json!("a"))).collect();
+            self.call("prompts/get", json!({"name": prompt["name"], "arguments": arguments}));
+        }
+        for resource in self.list("resources/list", "resources") {
+            self.call("resources/read", json!({"uri": resource["uri"]}));
+        }
+        self.list("resources/templates/list", "resourceTemplates");
+        for uri in ["x:nothing", "greeting:///world"] {
+            self.call("resources/read", json!({ "uri": uri }));
+        }
+        let completion = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
+        self.call("completion/complete", completion);
+        self.call("tools/call", json!({"name": "nothing"}));
+        self.call("x/unknown", json!({}));
+    }
+
+    fn list(&mut self, method: &str, member: &str) -> Vec<Value> {
+        self.call(method, json!({}))[member].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Asks, goes on until there is an answer, and returns the result.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
         let mut params = params;
         for _ in 0..10 {
             let response = self.exchange(method, params.clone());
             self.check_response(method, &response);
             let result = &response["result"];
             if result["resultType"] != "input_required" {
-                return;
+                return result.clone();
             }
             let asked = result["inputRequests"].as_object().cloned().unwrap_or_default();
             let responses: Map<String, Value> = asked.iter().map(|(key, asked)| (key.clone(), answer(asked))).collect();
@@ -59,7 +96,8 @@ impl Peer {
             params["inputResponses"] = responses.into();
             params["requestState"] = result["requestState"].clone();
         }
-        self.faults.push(format!("{method} asks without end"));
+        self.faults.push(format!("{} {method} asks without end: {params}", self.revision));
+        Value::Null
     }
 
     /// Opens the stream on which changes are told.
@@ -71,13 +109,20 @@ impl Peer {
             self.hear(&mut stream);
             return stream;
         }
+        self.get(None)
+    }
+
+    /// The session's stream; behind an event, the one it was on.
+    fn get(&self, last: Option<&str>) -> Stream {
         let mut request = Request::get(&self.url).header("accept", "text/event-stream").header("authorization", ADA);
         request = request.header("mcp-protocol-version", self.revision.as_str());
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
         }
-        let response = self.agent.run(request.body(()).expect("a request")).expect("an answer");
-        Stream(Box::new(BufReader::new(response.into_body().into_reader())))
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        Stream::of(self.agent.run(request.body(()).expect("a request")).expect("an answer"))
     }
 
     /// Waits for one notification.
@@ -91,7 +136,11 @@ impl Peer {
         let message = self.message(method, params);
         let mut stream = self.post(message);
         loop {
-            let message = stream.next().unwrap_or_else(|| panic!("no answer to {method}"));
+            let Some(message) = stream.next() else {
+                let last = stream.last.unwrap_or_else(|| panic!("no answer to {method}"));
+                stream = self.get(Some(&last));
+                continue;
+            };
             match (message.get("method").and_then(Value::as_str), message.get("id")) {
                 (None, _) => return message,
                 (method, None) => self.check(Kind::Notification, method, &message),
@@ -140,7 +189,7 @@ impl Peer {
         if let Some(session) = response.headers().get("mcp-session-id") {
             self.session = session.to_str().ok().map(str::to_owned);
         }
-        Stream(Box::new(BufReader::new(response.into_body().into_reader())))
+        Stream::of(response)
     }
 
     fn check_response(&mut self, method: &str, response: &Value) {
@@ -173,20 +222,34 @@ fn capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
 
+/// Which number the example `ask` wants to hear.
+const CODE: u32 = 42;
+
+/// Something that an object's schema allows, with a number for each number in it.
+fn arguments(schema: &Value, number: u32) -> Value {
+    let members = schema["properties"].as_object().cloned().unwrap_or_default();
+    members.iter().map(|(name, schema)| (name.clone(), instance(schema, number))).collect::<Map<_, _>>().into()
+}
+
+fn instance(schema: &Value, number: u32) -> Value {
+    let chosen = schema["enum"].get(0).or_else(|| schema["oneOf"].get(0)?.get("const"));
+    match (chosen, schema["type"].as_str()) {
+        (Some(chosen), _) => chosen.clone(),
+        (None, Some("boolean")) => json!(true),
+        (None, Some("integer" | "number")) => json!(number),
+        (None, Some("object")) => arguments(schema, number),
+        (None, Some("array")) => json!([]),
+        (None, _) => json!("Ada"),
+    }
+}
+
 /// Yes to everything.
 fn answer(asked: &Value) -> Value {
     let params = &asked["params"];
     match asked["method"].as_str() {
         Some("elicitation/create") if params["mode"] == "url" => json!({"action": "accept"}),
         Some("elicitation/create") => {
-            let members = params["requestedSchema"]["properties"].as_object().cloned().unwrap_or_default();
-            let value = |schema: &Value| match schema["type"].as_str() {
-                Some("boolean") => json!(true),
-                Some("integer" | "number") => json!(42),
-                _ => json!("Ada"),
-            };
-            let content: Map<_, _> = members.iter().map(|(name, schema)| (name.clone(), value(schema))).collect();
-            json!({"action": "accept", "content": content})
+            json!({"action": "accept", "content": arguments(&params["requestedSchema"], CODE)})
         }
         Some("roots/list") => json!({"roots": []}),
         _ => json!({"role": "assistant", "model": "none", "content": {"type": "text", "text": "hm"}}),
@@ -194,15 +257,23 @@ fn answer(asked: &Value) -> Value {
 }
 
 impl Stream {
+    fn of(response: Response<Body>) -> Self {
+        Self { lines: Box::new(BufReader::new(response.into_body().into_reader())), last: None }
+    }
+
     /// The next message of an event stream, or a body of JSON as the only one.
     fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
-        while self.0.read_line(&mut line).expect("an answer") > 0 {
-            if let Some(message) = line.strip_prefix("data: ") {
+        while self.lines.read_line(&mut line).expect("an answer") > 0 {
+            // An event without data says only where a client that comes back may go on.
+            if let Some(message) = line.strip_prefix("data: ").filter(|message| !message.trim().is_empty()) {
                 return Some(serde_json::from_str(message).expect("JSON"));
             }
+            if let Some(id) = line.strip_prefix("id: ") {
+                self.last = Some(id.trim_end().to_owned());
+            }
             if line.starts_with('{') {
-                self.0.read_to_string(&mut line).expect("an answer");
+                self.lines.read_to_string(&mut line).expect("an answer");
                 return Some(serde_json::from_str(&line).expect("JSON"));
             }
             line.clear();
