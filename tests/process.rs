@@ -198,7 +198,7 @@ fn next(stdout: &mut impl BufRead) -> Option<Value> {
     })
 }
 
-fn legacy(id: impl Into<Value>, method: &str, params: Value) -> Value {
+fn legacy(id: impl Into<Value>, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
@@ -209,13 +209,13 @@ fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
         "io.modelcontextprotocol/logLevel": "info",
         "progressToken": "token",
     });
-    legacy(id, method, params)
+    legacy(id, method, &params)
 }
 
 fn initialize() -> Value {
     let params =
         json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
-    legacy("hello", "initialize", params)
+    legacy("hello", "initialize", &params)
 }
 
 /// 5,000 mixed requests: each is answered once, and nothing but messages is said.
@@ -301,7 +301,7 @@ fn eof_with_a_listen() {
 
 fn last_line_without_an_end() {
     let mut host = Host::start();
-    host.write(legacy(1, "ping", json!({})).to_string());
+    host.write(legacy(1, "ping", &json!({})).to_string());
     assert_eq!(host.end().said, [json!({"jsonrpc": "2.0", "id": 1, "result": {}})]);
 }
 
@@ -345,9 +345,9 @@ fn terminated() {
 #[cfg(all(unix, feature = "stdio-guard"))]
 fn what_else_is_printed_goes_to_stderr() {
     let mut host = Host::start();
-    host.send(&legacy(1, "x/child", json!({})));
+    host.send(&legacy(1, "x/child", &json!({})));
     // Nor does the child, which copies what it reads, get anything of the input.
-    host.send(&legacy(2, "x/echo", json!({"n": 2})));
+    host.send(&legacy(2, "x/echo", &json!({"n": 2})));
     let mut ids = [host.heard()["id"].clone(), host.heard()["id"].clone()];
     ids.sort_by_key(Value::as_u64);
     assert_eq!(ids, [json!(1), json!(2)]);

@@ -120,6 +120,7 @@ impl Rounds {
 
     /// A run that goes on from what was carried and what the client answered. Of the answers, those count that were asked
     /// for. They are kept even where this run does not come to their question before it ends: nobody is asked twice.
+    #[cfg(feature = "state")]
     pub(super) fn resume(carried: Carried, responses: Option<&[u8]>) -> Self {
         let Carried { round, mut asked, .. } = carried;
         let mut responses = by_key(responses);

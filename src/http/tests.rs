@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Capabilities, Limits, McpError, McpHandler, Reply, RequestContext, ServerInfo};
 
+mod asked;
 mod left;
 
 /// Answers at once.

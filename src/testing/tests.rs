@@ -269,7 +269,8 @@ async fn questions_are_answered_in_every_revision() {
         let mut headers = Vec::new();
         if revision.era() == Era::Legacy {
             let info = json!({"name": "t", "version": "1"});
-            let params = json!({"protocolVersion": revision.as_str(), "capabilities": {"sampling": {}}, "clientInfo": info});
+            let params =
+                json!({"protocolVersion": revision.as_str(), "capabilities": {"sampling": {}}, "clientInfo": info});
             let opened = client.call(revision, "initialize", params).extension(Account("one")).await;
             let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
             headers.push(("mcp-session-id", session));

@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::Client;
 use crate::support::handler::Script;
+use crate::support::peer::{Peer, initialize, request};
 use crate::support::request::Call;
 use crate::support::session;
 
 pub fn register(wire: &mut Wire) {
     wire.any("result/shape", Carriers::Every, shaped);
     wire.any("result/shape/as-written", Carriers::Every, as_written);
+    wire.any("result/shape/stdio", Carriers::Clock, on_stdio);
     wire.any("result/shape/untouched", Carriers::Every, untouched);
     wire.any_legacy("result/shape/batch", Carriers::Every, in_a_batch);
     wire.any_legacy("result/shape/elicitation-id", Carriers::Every, elicitation_id);
@@ -104,7 +106,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// A handler that answers the case its params name; with `streams`, on a stream.
-fn service(configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder) -> StreamableHttpService {
+fn script() -> Script {
     let script = Script::new(|request, cx: RequestContext| async move {
         let params: Value = request.params()?;
         if params["streams"] == true {
@@ -113,8 +115,11 @@ fn service(configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilde
         let case = usize::try_from(params["case"].as_u64().unwrap_or_default()).expect("a small number");
         Reply::of(&cases()[case].1)
     });
-    let script = script.declaring(Capabilities::new().tools().prompts().resources());
-    configure(StreamableHttpService::builder(script)).build().expect("a service")
+    script.declaring(Capabilities::new().tools().prompts().resources())
+}
+
+fn service(configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder) -> StreamableHttpService {
+    configure(StreamableHttpService::builder(script())).build().expect("a service")
 }
 
 /// The result of a case, in every way it can travel to a client of the revision, and the revision it is read in.
@@ -170,6 +175,29 @@ async fn as_written(cx: Cx) {
             assert_eq!(result, expected, "{method}");
         }
     }
+}
+
+/// Before the handshake in the shape of the oldest revision, then in that of the negotiated one.
+async fn on_stdio(cx: Cx) {
+    let mut peer = Peer::silent(cx.revision, script());
+    for opened in [false, true] {
+        if opened && !cx.modern() {
+            peer.ask(initialize("open", cx.revision)).await;
+        }
+        for (case, (method, written, read)) in cases().into_iter().enumerate() {
+            let params = json!({"name": "t", "uri": "a:b", "case": case});
+            let mut result = peer.ask(request(cx.revision, case, method, params)).await;
+            let mut expected = read(if opened { cx.revision } else { OLD });
+            if cx.modern() {
+                expected = written.clone();
+                unstamp(&mut result, &mut expected);
+            }
+            assert_eq!(result, expected, "{method}");
+        }
+    }
+    let mut peer = Peer::built(cx.revision, script(), 1 << 20, |builder| builder.result_shape(ResultShape::AsWritten));
+    let result = peer.ask(request(cx.revision, 1, "x/y", json!({"case": 6}))).await;
+    assert_eq!((&result["resultType"], &result["ttlMs"]), (&json!("complete"), &json!(5)));
 }
 
 /// Leaves out what 2026-07-28 has on every result.

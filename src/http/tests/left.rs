@@ -48,14 +48,14 @@ fn listen(uri: &str) -> Request<Full<Bytes>> {
     request
 }
 
-async fn initialize(service: &StreamableHttpService) -> http::HeaderValue {
+pub(super) async fn initialize(service: &StreamableHttpService) -> http::HeaderValue {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let answer = service.handle(legacy(&message)).await;
     answer.headers()["mcp-session-id"].clone()
 }
 
-fn inside(session: &http::HeaderValue, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+pub(super) fn inside(session: &http::HeaderValue, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
     request.headers_mut().insert("mcp-session-id", session.clone());
     request
 }
@@ -64,7 +64,7 @@ fn bare(method: Method) -> Request<Full<Bytes>> {
     Request::builder().method(method).uri("/mcp").body(Full::default()).unwrap()
 }
 
-async fn settled() {
+pub(super) async fn settled() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
