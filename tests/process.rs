@@ -228,7 +228,9 @@ fn busy() {
     let writer = thread::spawn(move || {
         for n in 0..COUNT {
             let (id, params) = (if n % 2 == 0 { json!(n) } else { json!(n.to_string()) }, json!({"n": n}));
-            let make = if n % 3 == 0 { legacy } else { modern };
+            let make = |id, method, params| {
+                if n % 3 == 0 { legacy(id, method, &params) } else { modern(id, method, params) }
+            };
             let message = match n % 10 {
                 0 => make(id, "x/work", params),
                 1 => make(id, "x/panic", params),

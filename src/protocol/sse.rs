@@ -3,8 +3,6 @@
 //! A message is written once, with the event around it, so that the event and the JSON body are slices of one
 //! buffer.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
@@ -30,10 +28,10 @@ pub(crate) fn identified(id: &str, event: &[u8]) -> Bytes {
     [b"id: ", id.as_bytes(), b"\n", event].concat().into()
 }
 
-/// An event that says nothing but its id, from which a client can resume, and how long to wait before it does
-/// (2025-11-25, "Sending Messages to the Server").
-pub(crate) fn mark(id: &str, retry: Option<Duration>) -> Bytes {
-    let retry = retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
+/// An event that says nothing but its id, from which a client can resume, and how many milliseconds to wait before it
+/// does (2025-11-25, "Sending Messages to the Server").
+pub(crate) fn mark(id: &str, retry: Option<u128>) -> Bytes {
+    let retry = retry.map(|retry| format!("retry: {retry}\n")).unwrap_or_default();
     format!("id: {id}\n{retry}data: \n\n").into()
 }
 

@@ -55,7 +55,7 @@ impl Record {
 
     /// An event without data, for its id: from here on a client can resume. Not kept.
     pub(crate) fn mark(&mut self, retry: Option<Duration>) -> Bytes {
-        sse::mark(&self.next().to_string(), retry)
+        sse::mark(&self.next().to_string(), retry.map(|retry| retry.as_millis()))
     }
 
     /// The events after this one.

@@ -64,13 +64,15 @@ impl Call {
             let again = Again::of(&next);
             let mut stream = next.stream().await;
             while let Some(message) = stream.next().await {
-                if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
-                    again.respond(id, answer(method, &message["params"])).await;
+                if let (Some(id), Some((method, params))) = (message.get("id"), asked(&message)) {
+                    again.respond(id, answer(method, params)).await;
                 }
                 messages.push(message);
             }
             match messages.last().and_then(|message| message.get("result")) {
-                Some(result) if result["resultType"] == "input_required" => next = again.round(result, &mut answer),
+                Some(result) if result.get("resultType").is_some_and(|kind| kind == "input_required") => {
+                    next = again.round(result, &mut answer);
+                }
                 _ => {
                     let mut whole = stream.finish().await;
                     whole.messages = messages;
@@ -113,16 +115,23 @@ impl Again {
         let Ok(mut message) = serde_json::from_slice::<Value>(self.request.body()) else {
             fail("what was sent is no JSON");
         };
-        let asked = result["inputRequests"].as_object().into_iter().flatten();
-        let answers: Map<_, _> = asked
-            .map(|(key, asked)| (key.clone(), answer(asked["method"].as_str().unwrap_or_default(), &asked["params"])))
+        let requests = result.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
+        let answers: Map<_, _> = requests
+            .filter_map(|(key, request)| asked(request).map(|(method, params)| (key.clone(), answer(method, params))))
             .collect();
-        message["id"] = self.next_id.fetch_add(1, Ordering::Relaxed).into();
-        message["params"]["inputResponses"] = answers.into();
-        if let Some(params) = message["params"].as_object_mut() {
+        if let Some(id) = message.get_mut("id") {
+            *id = self.next_id.fetch_add(1, Ordering::Relaxed).into();
+        }
+        if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
+            params.insert("inputResponses".to_owned(), answers.into());
             params.remove("requestState");
             params.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
         }
         self.with(&message)
     }
+}
+
+/// The method and the params of a request.
+fn asked(message: &Value) -> Option<(&str, &Value)> {
+    Some((message.get("method")?.as_str()?, message.get("params").unwrap_or(&Value::Null)))
 }

@@ -32,7 +32,7 @@ impl McpHandler for Asks {
                 Reply::empty()
             }
             "unpolled" => {
-                let _ = cx.ask("q", question);
+                drop(cx.ask("q", question));
                 Reply::empty()
             }
             "leaves" => {

@@ -45,7 +45,7 @@ fn requests(texts: &[&str]) -> Value {
 
 async fn play(cx: Cx, bench: &Bench, answer: impl FnMut(&dialogue::Asked) -> Option<Value>) -> Played {
     if cx.modern() {
-        in_rounds(&[bench.client.clone()], modern, answer).await
+        in_rounds(std::slice::from_ref(&bench.client), modern, answer).await
     } else {
         let session = dialogue::open(&bench.client, cx.revision).await;
         in_session(&session, session.call("tools/call", json!({"name": "t"})), answer).await

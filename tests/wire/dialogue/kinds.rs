@@ -305,6 +305,6 @@ async fn no_requests(cx: Cx) {
     let [before, response] = &messages[..] else { panic!("two messages: {messages:?}") };
     assert_eq!(before["params"], json!({"before": "a"}));
     assert_eq!(response["result"]["resultType"], "input_required");
-    let played = in_rounds(&[bench.client.clone()], modern, |asked| Some(asked.says("yes"))).await;
+    let played = in_rounds(std::slice::from_ref(&bench.client), modern, |asked| Some(asked.says("yes"))).await;
     assert_eq!((played.text(), played.told.len()), ("done", 1 + 2 + 2));
 }

@@ -167,7 +167,7 @@ async fn volatile(cx: Cx) {
             async move { text(told(&cx.ask("q", form(&format!("It is {number}"))).await)) }
         };
         let bench = Bench::with(cx, handler, |builder| with_keys(builder).limits(limits)).await;
-        let played = in_rounds(&[bench.client.clone()], modern, |asked| Some(asked.says("yes"))).await;
+        let played = in_rounds(std::slice::from_ref(&bench.client), modern, |asked| Some(asked.says("yes"))).await;
         assert_eq!(played.status, StatusCode::OK);
         assert_error(played.response, -32603, Some(&json!(most + 1)));
         assert_eq!(played.rounds.len(), most);
@@ -187,7 +187,7 @@ async fn most_rounds(cx: Cx) {
         text("done")
     };
     let bench = Bench::with(cx, handler, with_keys).await;
-    let played = in_rounds(&[bench.client.clone()], modern, |asked| Some(asked.says("yes"))).await;
+    let played = in_rounds(std::slice::from_ref(&bench.client), modern, |asked| Some(asked.says("yes"))).await;
     assert_eq!((played.text(), played.rounds.len()), ("done", 8));
 }
 
@@ -199,7 +199,7 @@ async fn own_time(cx: Cx) {
         let bench = Bench::with(cx, handler, with_keys).await;
         for answers in [true, false] {
             let mut rounds = 0;
-            let played = in_rounds(&[bench.client.clone()], modern, |asked| {
+            let played = in_rounds(std::slice::from_ref(&bench.client), modern, |asked| {
                 rounds += 1;
                 (answers || rounds > 1).then(|| asked.says("yes"))
             })
@@ -324,7 +324,7 @@ async fn not_reached(cx: Cx) {
     };
     let bench = Bench::with(cx, handler, wide).await;
     let mut count = 0;
-    let played = in_rounds(&[bench.client.clone()], modern, |asked| {
+    let played = in_rounds(std::slice::from_ref(&bench.client), modern, |asked| {
         count += 1;
         Some(asked.says(asked.text()))
     })
@@ -341,7 +341,7 @@ async fn too_large(cx: Cx) {
     for (limits, fits) in [(Limits::default(), 11 << 10), (Limits::default().state_bytes(4 << 10), 2 << 10)] {
         let bench = Bench::with(cx, handler, |builder| with_keys(builder).limits(limits)).await;
         for (length, is_good) in [(fits, true), (fits + (2 << 10), false)] {
-            let played = in_rounds(&[bench.client.clone()], modern, |asked| {
+            let played = in_rounds(std::slice::from_ref(&bench.client), modern, |asked| {
                 Some(asked.says(&"x".repeat(if asked.text() == "a" { length } else { 1 })))
             })
             .await;

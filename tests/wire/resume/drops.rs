@@ -52,7 +52,7 @@ impl Reader {
 
     fn take(&mut self, frame: Frame) {
         let Frame::Event(event) = frame else { return };
-        self.last = event.id.or(self.last.take());
+        self.last = event.id.or_else(|| self.last.take());
         let data = event.data.unwrap_or_default();
         if !data.is_empty() {
             self.messages.push(serde_json::from_str(&data).expect("a message"));

@@ -70,7 +70,7 @@ async fn tasks_hear_of_it_and_say_no_more(cx: Cx) {
     let tell = std::sync::Mutex::new(Some(tell));
     let script = Script::new(move |_, cx: RequestContext| {
         let tell = tell.lock().expect("nobody panicked").take();
-        let task = cx.clone();
+        let task = cx;
         tokio::spawn(async move {
             let cause = task.cancelled().await;
             let reason = task.cancel_reason().map(str::to_owned);

@@ -201,7 +201,7 @@ async fn one_session_for_the_stream(cx: Cx) {
     })
     .watching(
         move |session| {
-            opened.add(&format!("opened for {:?}", session.principal().map(|principal| principal.as_str().to_owned())))
+            opened.add(&format!("opened for {:?}", session.principal().map(|principal| principal.as_str().to_owned())));
         },
         move |_, end| closed.add(if end == SessionEnd::Disconnected { "closed" } else { "ended otherwise" }),
     );

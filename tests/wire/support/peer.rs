@@ -103,7 +103,7 @@ impl Peer {
         }
         assert!(line.ends_with('\n') && !line.ends_with("\r\n"), "{line:?}");
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        for message in message.as_array().unwrap_or(&vec![message.clone()]) {
+        for message in message.as_array().map_or_else(|| std::slice::from_ref(&message), Vec::as_slice) {
             assert_eq!(message["jsonrpc"], "2.0", "{message}");
         }
         Some(message)
