@@ -125,6 +125,9 @@ async fn count(Count { to, interval_ms }: Count, cx: &RequestContext) -> Result<
         cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
         cx.log(LogLevel::Info, format!("{step} of {to}")).await?;
     }
+    // On a pipe a client may read the last report and the answer at once, and those of TypeScript then forget the report:
+    // they look at notifications only after all that came with them.
+    tokio::time::sleep(Duration::from_millis(interval_ms)).await;
     Ok(format!("counted to {to}"))
 }
 
@@ -199,7 +202,7 @@ async fn serve_stdio(directory: &Path) -> Result<(), Box<dyn std::error::Error>>
     let limits = Limits::default().drain_time(Duration::from_secs(1));
     let watch = Watch(tally.clone());
     let transport = StdioTransport::builder(Tools(tally.clone())).observer(watch).limits(limits).build()?;
-    println!("Standard output is the transport's, so this must not reach the client.");
+    println!("printed");
     let end = transport.serve().await?;
     let report = json!({ "end": format!("{end:?}"), "seen": *tally.counts() });
     std::fs::write(directory.join(format!("{}.json", std::process::id())), report.to_string())?;
