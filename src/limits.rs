@@ -259,8 +259,7 @@ impl Limits {
     /// 15 s. Choose it shorter than proxies in front wait for a first byte.
     ///
     /// Zero makes a stream of every answer with status 200 that its client can take as one, also where the handler is
-    /// never silent. With an [`EventStore`](crate::EventStore) no
-    /// answer of a session then gets lost with its connection.
+    /// never silent. With an [`EventStore`](crate::EventStore) no answer of a session then gets lost with its connection.
     #[must_use]
     pub const fn commit_after(mut self, time: Duration) -> Self {
         self.commit_after = time;

@@ -87,7 +87,7 @@ async fn erring() -> Result<Value, McpError> {
 }
 
 fn confirm_delete(request: &Request, tasks: &Tasks, cx: &RequestContext) -> Result<Reply, McpError> {
-    tasks::require(cx)?;
+    require_user(cx)?;
     let Delete { filename } = request.arguments()?;
     tasks.start(cx, |task| async move {
         let question = form(&format!("Delete {filename}?"), json!({ "confirm": { "type": "boolean" } }));
@@ -100,7 +100,7 @@ fn confirm_delete(request: &Request, tasks: &Tasks, cx: &RequestContext) -> Resu
 }
 
 fn multi_input(tasks: &Tasks, cx: &RequestContext) -> Result<Reply, McpError> {
-    tasks::require(cx)?;
+    require_user(cx)?;
     tasks.start(cx, |task| async move {
         let (name, confirm) = tokio::try_join!(
             task.ask("name", form("What is your name?", json!({ "name": { "type": "string" } }))),
@@ -118,6 +118,15 @@ async fn ask_first(tasks: &Tasks, cx: &RequestContext) -> Result<Reply, McpError
         tokio::time::sleep(Duration::from_millis(200)).await;
         Ok(said(&format!("It is done, {name}")))
     })
+}
+
+/// A task that asks needs a client that can follow it, and has a user to ask.
+fn require_user(cx: &RequestContext) -> Result<(), McpError> {
+    tasks::require(cx)?;
+    match cx.client_capabilities().declares(&["elicitation"]) {
+        true => Ok(()),
+        false => Err(McpError::missing_capabilities(json!({ "elicitation": {} }))),
+    }
 }
 
 fn form(message: &str, properties: Value) -> Value {

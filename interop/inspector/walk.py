@@ -21,7 +21,7 @@ MCPDO = [MODULES / ".bin/node", CLIENTS / "mcpdo/build/mcp-bin.js", "--connectio
 MCPDO_ENVIRONMENT = {**os.environ, "MCP_INSPECTOR_SECRET_STORE": "file", "MCP_INSPECTOR_SECRET_KEY": "0" * 64}
 
 RESOURCE = "interop://resource"
-TOOLS = ["echo", "count", "sleep", "cancelled", "finished", "change"]
+TOOLS = ["echo", "count", "poll", "break", "sleep", "cancelled", "finished", "change"]
 
 # Time enough for what must come.
 PATIENCE = 30
@@ -93,6 +93,11 @@ def count(inspector):
     expect("the answer", inspector.call("count", to=5, interval_ms=20), "counted to 5")
 
 
+def resume(inspector):
+    for tool, text in [("poll", "polled to 4"), ("break", "broke off before 4")]:
+        expect("the answer", inspector.call(tool, to=4, interval_ms=200), text)
+
+
 def second(inspector):
     both = [inspector.start_call("echo", text=said) for said in ["one", "another"]]
     expect("the echoes", [text(answer(process)) for process in both], ["one", "another"])
@@ -154,6 +159,10 @@ def main(url, era):
     step("list", list_tools, inspector)
     step("echo", echo, inspector)
     step("count", count, inspector)
+    if inspector.is_modern:
+        print("resume skipped that revision has no way back", flush=True)
+    else:
+        step("resume", resume, inspector)
     if inspector.is_modern:
         # To stop a call is to stop its command, which closes the connection.
         step("cancel", hang_up, inspector)

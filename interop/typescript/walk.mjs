@@ -6,7 +6,7 @@ const [library, url, mode] = process.argv.slice(2);
 const { connect } = await import(`./${library}.mjs`);
 
 const MODERN = '2026-07-28';
-const TOOLS = ['echo', 'count', 'sleep', 'cancelled', 'finished', 'change'];
+const TOOLS = ['echo', 'count', 'poll', 'break', 'sleep', 'cancelled', 'finished', 'change'];
 
 /** Time enough for a call to reach its handler. */
 const UNDER_WAY = 500;
@@ -36,6 +36,16 @@ async function count(client, log) {
   assert.equal(await call(client, 'count', { to: 5, interval_ms: 20 }, { onprogress }), 'counted to 5');
   assert.deepEqual(progress, [1, 2, 3, 4, 5]);
   assert.equal(log.length, 5);
+}
+
+/** A call whose connection the server lets go again and again, and one whose connection breaks. */
+async function resume(client) {
+  for (const [tool, text] of [['poll', 'polled to 4'], ['break', 'broke off before 4']]) {
+    const progress = [];
+    const onprogress = report => progress.push(report.progress);
+    assert.equal(await call(client, tool, { to: 4, interval_ms: 200 }, { onprogress }), text);
+    assert.deepEqual(progress, [1, 2, 3, 4]);
+  }
 }
 
 async function cancel(client) {
@@ -133,6 +143,8 @@ await step('connect', () => client.version);
 await step('list', () => list(client));
 await step('echo', () => echo(client, 'Grüße, "world"\n'));
 await step('count', () => count(client, log));
+if (client.version === MODERN) console.log('resume skipped that revision has no way back');
+else await step('resume', () => resume(client));
 await step('cancel', () => cancel(client));
 await step('changes', () => changes(client, heard));
 const other = await connect(url, mode, () => {}, () => {});

@@ -11,6 +11,7 @@ mod asks;
 mod drops;
 mod measure;
 mod panics;
+mod resume;
 mod sessions;
 mod stalled;
 mod support;

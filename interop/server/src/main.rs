@@ -8,18 +8,22 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request as HttpRequest;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use mcp_transport::{
-    Capabilities, Exchange, Limits, LogLevel, McpError, McpHandler, Misuse, Observer, Progress, Refusal, Reply,
-    Request, RequestContext, ServerInfo, Session, SessionEnd, StdioTransport, StreamableHttpService,
+    Capabilities, EventStore, Exchange, Limits, LogLevel, McpError, McpHandler, Misuse, Observer, Progress, Refusal,
+    Reply, Request, RequestContext, ServerInfo, Session, SessionEnd, StdioTransport, StreamableHttpService,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,7 +47,14 @@ impl Tally {
     }
 }
 
-struct Tools(Tally);
+struct Tools {
+    tally: Tally,
+    cut: Cut,
+}
+
+/// Whether the answer that is read next breaks off.
+#[derive(Clone, Default)]
+struct Cut(Arc<AtomicBool>);
 
 /// The resource that clients may subscribe to.
 const RESOURCE: &str = "interop://resource";
@@ -81,9 +92,11 @@ impl McpHandler for Tools {
             }
             ("tools/call", Some("echo")) => request.arguments::<Echo>()?.text,
             ("tools/call", Some("count")) => count(request.arguments()?, &cx).await?,
+            ("tools/call", Some("poll")) => poll(request.arguments()?, &cx).await,
+            ("tools/call", Some("break")) => self.break_off(request.arguments()?, &cx).await,
             ("tools/call", Some("sleep")) => self.sleep(request.arguments()?, cx).await,
-            ("tools/call", Some("cancelled")) => self.0.sum("cancelled").to_string(),
-            ("tools/call", Some("finished")) => self.0.sum("finished").to_string(),
+            ("tools/call", Some("cancelled")) => self.tally.sum("cancelled").to_string(),
+            ("tools/call", Some("finished")) => self.tally.sum("finished").to_string(),
             ("tools/call", Some("change")) => {
                 cx.changes().tools_list_changed();
                 cx.changes().resource_updated(RESOURCE);
@@ -97,8 +110,18 @@ impl McpHandler for Tools {
 }
 
 impl Tools {
+    /// Breaks the connection at the second report of progress.
+    async fn break_off(&self, Count { to, interval_ms }: Count, cx: &RequestContext) -> String {
+        for step in 1..=to {
+            tokio::time::sleep(Duration::from_millis(interval_ms)).await;
+            self.cut.0.store(step == 2, Ordering::SeqCst);
+            cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
+        }
+        format!("broke off before {to}")
+    }
+
     async fn sleep(&self, Sleep { ms }: Sleep, cx: RequestContext) -> String {
-        let _asleep = Asleep { cx, tally: self.0.clone() };
+        let _asleep = Asleep { cx, tally: self.tally.clone() };
         tokio::time::sleep(Duration::from_millis(ms)).await;
         format!("slept {ms} ms")
     }
@@ -131,6 +154,17 @@ async fn count(Count { to, interval_ms }: Count, cx: &RequestContext) -> Result<
     Ok(format!("counted to {to}"))
 }
 
+/// Lets the connection go before each report of progress.
+async fn poll(Count { to, interval_ms }: Count, cx: &RequestContext) -> String {
+    let interval = Duration::from_millis(interval_ms);
+    for step in 1..=to {
+        cx.close_connection(interval / 2);
+        tokio::time::sleep(interval).await;
+        cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
+    }
+    format!("polled to {to}")
+}
+
 fn tools() -> Value {
     let number = json!({ "type": "integer", "minimum": 0 });
     let tool = |name, properties: Value| {
@@ -141,6 +175,8 @@ fn tools() -> Value {
     json!({ "tools": [
         tool("echo", json!({ "text": { "type": "string" } })),
         tool("count", json!({ "to": number, "interval_ms": number })),
+        tool("poll", json!({ "to": number, "interval_ms": number })),
+        tool("break", json!({ "to": number, "interval_ms": number })),
         tool("sleep", json!({ "ms": number })),
         tool("cancelled", json!({})),
         tool("finished", json!({})),
@@ -177,13 +213,44 @@ impl Observer for Watch {
     }
 }
 
-/// Counts requests by method, whether they name a session, and status.
-async fn count_request(tally: Tally, request: HttpRequest, next: Next) -> Response {
+/// Counts requests by method, whether they name a session, and status. A GET with the id of an event counts as another
+/// method.
+async fn count_request(tally: Tally, cut: Cut, request: HttpRequest, next: Next) -> Response {
     let session = if request.headers().contains_key("mcp-session-id") { "with a session" } else { "without a session" };
+    let resuming = if request.headers().contains_key("last-event-id") { "resuming " } else { "" };
     let method = request.method().clone();
     let response = next.run(request).await;
-    tally.add(format!("{method} {session} {}", response.status().as_u16()));
-    response
+    tally.add(format!("{resuming}{method} {session} {}", response.status().as_u16()));
+    if method == "POST" { response.map(|body| Body::new(Breaking { body, cut })) } else { response }
+}
+
+/// A body that breaks off when it is told to, and its connection with it.
+struct Breaking {
+    body: Body,
+    cut: Cut,
+}
+
+impl HttpBody for Breaking {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, axum::Error>>> {
+        if self.cut.0.swap(false, Ordering::SeqCst) {
+            return Poll::Ready(Some(Err(axum::Error::new("as the tool says"))));
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
 }
 
 #[tokio::main]
@@ -201,7 +268,10 @@ async fn serve_stdio(directory: &Path) -> Result<(), Box<dyn std::error::Error>>
     // Hosts wait for about two seconds before they kill.
     let limits = Limits::default().drain_time(Duration::from_secs(1));
     let watch = Watch(tally.clone());
-    let transport = StdioTransport::builder(Tools(tally.clone())).observer(watch).limits(limits).build()?;
+    let transport = StdioTransport::builder(Tools { tally: tally.clone(), cut: Cut::default() })
+        .observer(watch)
+        .limits(limits)
+        .build()?;
     println!("printed");
     let end = transport.serve().await?;
     let report = json!({ "end": format!("{end:?}"), "seen": *tally.counts() });
@@ -211,7 +281,10 @@ async fn serve_stdio(directory: &Path) -> Result<(), Box<dyn std::error::Error>>
 
 async fn serve_http() -> Result<(), Box<dyn std::error::Error>> {
     let tally = Tally::default();
-    let service = StreamableHttpService::builder(Tools(tally.clone())).observer(Watch(tally.clone())).build()?;
+    let cut = Cut::default();
+    let tools = Tools { tally: tally.clone(), cut: cut.clone() };
+    let builder = StreamableHttpService::builder(tools).observer(Watch(tally.clone()));
+    let service = builder.event_store(EventStore::InMemory).build()?;
     let state = {
         let (service, tally) = (service.clone(), tally.clone());
         move || async move {
@@ -224,7 +297,7 @@ async fn serve_http() -> Result<(), Box<dyn std::error::Error>> {
     };
     let app = Router::new()
         .route_service("/mcp", service)
-        .layer(from_fn(move |request, next| count_request(tally.clone(), request, next)))
+        .layer(from_fn(move |request, next| count_request(tally.clone(), cut.clone(), request, next)))
         .route("/state", get(state));
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

@@ -303,7 +303,9 @@ async fn late_task(cx: Cx) {
         }
     };
     let bench = Bench::with(cx, handler, with_keys).await;
+    let begun = Instant::now();
     let (first, _) = round(&bench, modern()).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "nothing else has to happen first");
     assert_eq!(keys(&first), ["q"]);
     let outcome = timeout(Duration::from_secs(5), outcomes.recv()).await.expect("it does not hang");
     assert_eq!(outcome.expect("an outcome"), "Unreachable");

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
 use mcp_transport::{McpError, Progress, Question, Reply, RequestContext};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{Bench, modern, text, told, wide, with_keys};
 use crate::harness::{Carriers, Cx, Wire};
@@ -209,13 +211,14 @@ async fn task(cx: Cx) {
     };
     let one = Bench::with(cx, handler, with_keys).await;
     let other = Bench::with(cx, handler, with_keys).await;
-    let mut turn = 0;
+    let (mut turn, begun) = (0, Instant::now());
     let played = play(cx, &one, &other, |asked| {
         turn += 1;
         Some(asked.says(&turn.to_string()))
     })
     .await;
     assert_eq!((played.text(), turn), ("12", 2));
+    assert!(begun.elapsed() < Duration::from_secs(10), "nothing else has to happen first");
 }
 
 /// That a user says no, or closes the form, is an answer.
