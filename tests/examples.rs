@@ -185,7 +185,8 @@ fn unix_socket_knows_its_peer() {
     let mut command = Command::new(binary("unix_socket"));
     command.arg("--socket").arg(&path).stdout(Stdio::piped());
     let mut process = command.spawn().expect("run `cargo test`");
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut stdout = BufReader::new(process.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
     for count in 1..=2 {
         let mut socket = UnixStream::connect(&path).unwrap();
         writeln!(socket, "{}", line("2026-07-28", 1, json!({"name": "count"}))).unwrap();

@@ -148,6 +148,9 @@ async fn count(Count { to, interval_ms }: Count, cx: &RequestContext) -> Result<
         cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
         cx.log(LogLevel::Info, format!("{step} of {to}")).await?;
     }
+    // On a pipe a client may read the last report and the answer at once, and those of TypeScript then forget the report:
+    // they look at notifications only after all that came with them.
+    tokio::time::sleep(Duration::from_millis(interval_ms)).await;
     Ok(format!("counted to {to}"))
 }
 
@@ -269,7 +272,7 @@ async fn serve_stdio(directory: &Path) -> Result<(), Box<dyn std::error::Error>>
         .observer(watch)
         .limits(limits)
         .build()?;
-    println!("Standard output is the transport's, so this must not reach the client.");
+    println!("printed");
     let end = transport.serve().await?;
     let report = json!({ "end": format!("{end:?}"), "seen": *tally.counts() });
     std::fs::write(directory.join(format!("{}.json", std::process::id())), report.to_string())?;
