@@ -27,7 +27,7 @@ use crate::session::{Session, SessionEnd};
 /// }
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// An HTTP request or a message in it was refused before a handler ran.
+    /// An HTTP request, a line of a byte stream, or a message in either was refused before a handler ran.
     fn refused(&self, refusal: &Refusal) {
         let _ = refusal;
     }
@@ -42,7 +42,7 @@ pub trait Observer: Send + Sync + 'static {
         let _ = (exchange, end);
     }
 
-    /// An answer became an event stream.
+    /// An answer became an event stream, or a subscription opened.
     fn stream_opened(&self, exchange: &Exchange<'_>) {
         let _ = exchange;
     }

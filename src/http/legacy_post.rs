@@ -12,7 +12,7 @@ use super::service::{Sessions, Shared};
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::queue::{Queue, Reply};
+use crate::exchange::queue::{AnswerFrame, Queue};
 use crate::exchange::subject::{Batch, Subject};
 use crate::exchange::{self, Attached, Detached, Drive, InitializeParams, Work};
 use crate::principal::Principal;
@@ -216,7 +216,7 @@ impl Post<'_> {
                 }
                 Err(refusal) => {
                     self.shared.server.observer.refused(&refusal);
-                    queue.answer(Reply { status: StatusCode::OK, frame: refusal_frame(&refusal) });
+                    queue.answer(AnswerFrame { status: StatusCode::OK, frame: refusal_frame(&refusal) });
                 }
             }
         }

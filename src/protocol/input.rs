@@ -61,14 +61,13 @@ impl InputKind {
             return Err(Lack::Revision);
         }
         let path = self.capability();
-        let declares = |path: &[&str]| {
-            let found = path.iter().try_fold(capabilities, |value, key| value.get(key));
-            found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
-        };
         // `elicitation` without a mode means forms.
         let is_declared = match self {
-            Self::Form => declares(path) || (declares(&["elicitation"]) && !declares(&["elicitation", "url"])),
-            _ => declares(path),
+            Self::Form => {
+                let declares = |path: &[&str]| declares(capabilities, path);
+                declares(path) || (declares(&["elicitation"]) && !declares(&["elicitation", "url"]))
+            }
+            _ => declares(capabilities, path),
         };
         if is_declared { Ok(()) } else { Err(Lack::Capability(path)) }
     }
@@ -98,6 +97,12 @@ impl InputKind {
     }
 }
 
+/// Whether a client's capabilities have the member at this path, whatever it holds, `null` and `false` apart.
+pub(crate) fn declares(capabilities: &Value, path: &[&str]) -> bool {
+    let found = path.iter().try_fold(capabilities, |value, key| value.get(key));
+    found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
+}
+
 /// What a user did with an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -119,14 +124,14 @@ struct Elicited {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code)]
+#[allow(dead_code)] // the same
 struct Sampled {
     role: String,
     content: Value,
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code)]
+#[allow(dead_code)] // the same
 struct Roots {
     roots: Vec<serde_json::Map<String, Value>>,
 }

@@ -1,4 +1,5 @@
-//! The order in which a POST of the handshake era is judged: version, then session.
+//! How a message of the handshake era is judged: version, then session. And what both transports ask of `initialize`
+//! and of batches.
 
 use http::HeaderMap;
 use serde::Deserialize;
