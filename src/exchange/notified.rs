@@ -23,7 +23,7 @@ pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(
     }
     let call = Arc::new(call);
     // There is no stream for what the hook may say.
-    call.queue.abandon();
+    call.outlet.queue().abandon();
     let server = Arc::clone(&call.server);
     let mut heard = heard(call, ticket);
     if Pin::new(&mut heard).poll(cx).is_pending() {
