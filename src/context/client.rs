@@ -35,7 +35,7 @@ impl ClientCapabilities<'_> {
     /// # }
     /// ```
     pub fn declares(&self, path: &[&str]) -> bool {
-        self.parse().is_some_and(|capabilities| input::declares(&capabilities, path))
+        self.0.is_some_and(|capabilities| input::declares(capabilities, path))
     }
 
     /// Reads them as a type of the application's own; `None` where there are none or they are something else.

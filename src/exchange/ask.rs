@@ -6,8 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use serde_json::Value;
-
 use super::call::Call;
 use super::requests;
 use super::rounds::Place;
@@ -56,8 +54,7 @@ pub(super) fn check(call: &Call, question: &Question) -> Result<(), AskError> {
     if call.era() == Era::Modern && !call.takes_input() {
         return Err(AskError::Unsupported { capability: &[] });
     }
-    let declared = call.client_capabilities().and_then(|json| serde_json::from_slice(json).ok());
-    match question.kind().check(call.revision, &declared.unwrap_or(Value::Null)) {
+    match question.kind().check(call.revision, call.client_capabilities().unwrap_or_default()) {
         Ok(()) => Ok(()),
         // Without a session nothing is declared either: what is missing is the way.
         Err(_) if call.era() == Era::Legacy && call.session.is_none() => Err(AskError::Unreachable),

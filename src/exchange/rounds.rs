@@ -5,11 +5,13 @@
 //! the same digest, so that loops and joined branches find their own answers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::question::{AskError, InputResponse, Question};
@@ -79,7 +81,10 @@ struct State {
     places: HashMap<u128, usize>,
     /// The wire keys of this run.
     keys: HashSet<String>,
-    live: Vec<Live>,
+    /// The last number that made a key of a name: those before it stay taken, so that nobody has to try them again.
+    numbers: HashMap<String, u64>,
+    /// By slot, in the order in which they were first waited for.
+    live: BTreeMap<u64, Live>,
     slots: u64,
     is_over: bool,
 }
@@ -87,7 +92,6 @@ struct State {
 /// An unanswered question that somebody waits for.
 #[derive(Debug)]
 struct Live {
-    slot: u64,
     asked: Asked,
     /// Whether it leaves for the first time.
     is_new: bool,
@@ -156,7 +160,9 @@ impl Rounds {
             return Poll::Ready(Err(AskError::Unreachable));
         }
         if let Some(slot) = place.slot {
-            state.live.iter_mut().filter(|live| live.slot == slot).for_each(|live| live.waker.clone_from(cx.waker()));
+            if let Some(live) = state.live.get_mut(&slot) {
+                live.waker.clone_from(cx.waker());
+            }
             return Poll::Pending;
         }
         let (asked, is_new) = state.look_up(place, question);
@@ -164,18 +170,17 @@ impl Rounds {
             return Poll::Ready(settled);
         }
         state.slots += 1;
-        place.slot = Some(state.slots);
-        let live = Live { slot: state.slots, asked, is_new, question: question.clone(), waker: cx.waker().clone() };
-        state.live.push(live);
+        let slot = state.slots;
+        place.slot = Some(slot);
+        let live = Live { asked, is_new, question: question.clone(), waker: cx.waker().clone() };
+        state.live.insert(slot, live);
         Poll::Pending
     }
 
     /// Nobody waits for this question any more.
     pub(super) fn withdraw(&self, place: &Place) {
         if let Some(slot) = place.slot {
-            let mut state = self.state();
-            let withdrawn = state.live.iter().position(|live| live.slot == slot).map(|at| state.live.remove(at));
-            drop(state);
+            let withdrawn = self.state().live.remove(&slot);
             // A waker may run anything when it is dropped.
             drop(withdrawn);
         }
@@ -189,8 +194,8 @@ impl Rounds {
         }
         state.is_over = true;
         let mut asked = std::mem::take(&mut state.asked);
-        asked.extend(state.live.iter().filter(|live| live.is_new).map(|live| live.asked.clone()));
-        let questions = state.live.iter().map(|live| (live.asked.key.clone(), live.question.clone())).collect();
+        asked.extend(state.live.values().filter(|live| live.is_new).map(|live| live.asked.clone()));
+        let questions = state.live.values().map(|live| (live.asked.key.clone(), live.question.clone())).collect();
         Some(Round { questions, carried: Carried { round: state.round + 1, asked, own: None } })
     }
 
@@ -206,7 +211,7 @@ impl Rounds {
         state.is_over = true;
         let live = std::mem::take(&mut state.live);
         drop(state);
-        live.into_iter().for_each(|live| live.waker.wake());
+        live.into_values().for_each(|live| live.waker.wake());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -221,10 +226,16 @@ impl State {
     }
 
     /// The name, or the first of `name#2`, `name#3` … that no other question has.
-    fn free_key(&self, name: &str) -> String {
-        let is_free = |key: &String| !self.keys.contains(key) && !self.asked.iter().any(|asked| asked.key == *key);
-        let numbered = (2_u64..).map(|number| format!("{name}#{number}"));
-        std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    fn free_key(&mut self, name: &str) -> String {
+        let is_free = |key: &str| !self.keys.contains(key) && !self.asked.iter().any(|asked| asked.key == key);
+        if is_free(name) {
+            return name.to_owned();
+        }
+        let last = self.numbers.get(name).copied().unwrap_or(1);
+        let numbered = (last + 1..).map(|number| (number, format!("{name}#{number}")));
+        let (number, key) = { numbered }.find(|(_, key)| is_free(key)).unwrap_or_default();
+        self.numbers.insert(name.to_owned(), number);
+        key
     }
 
     /// What is known of a question, and whether that is nothing. An answer of the wrong shape is none.
@@ -257,7 +268,41 @@ fn settle(asked: &Asked, is_new: bool, question: &Question) -> Option<Result<Inp
 
 /// The answers by key. What is no object holds none: all are asked for again.
 fn by_key(responses: Option<&[u8]>) -> BTreeMap<String, Box<RawValue>> {
-    responses.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default()
+    let read = responses.and_then(|json| serde_json::from_slice(json).ok());
+    read.map(|Responses(responses)| responses).unwrap_or_default()
+}
+
+/// Answers that are taken from one request. A state has room for fewer questions, and a client that sends more would have
+/// each kept in many times its bytes.
+const MOST_RESPONSES: usize = 1024;
+
+/// The first [`MOST_RESPONSES`] answers of an object.
+struct Responses(BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Responses {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ByKey;
+        impl<'de> Visitor<'de> for ByKey {
+            type Value = Responses;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Responses, A::Error> {
+                let mut responses = BTreeMap::new();
+                while responses.len() < MOST_RESPONSES {
+                    let Some((key, response)) = members.next_entry()? else {
+                        return Ok(Responses(responses));
+                    };
+                    responses.insert(key, response);
+                }
+                while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Responses(responses))
+            }
+        }
+        deserializer.deserialize_map(ByKey)
+    }
 }
 
 fn hex(digest: u128) -> String {

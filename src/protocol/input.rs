@@ -1,10 +1,13 @@
 //! What a server may ask of its client, of which client, and what counts as an answer.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::names::method;
 use super::revision::Revision;
+use super::scan::inside::entries;
 
 /// A question, by what it takes to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +50,9 @@ impl InputKind {
         }
     }
 
-    /// Whether a client that speaks `revision` and declared `capabilities` can be asked.
-    pub(crate) fn check(self, revision: Revision, capabilities: &Value) -> Result<(), Lack> {
+    /// Whether a client that speaks `revision` and declared `capabilities` can be asked. They are JSON, and not read into
+    /// values: a client may send megabytes of them with every request, and each question looks at them.
+    pub(crate) fn check(self, revision: Revision, capabilities: &[u8]) -> Result<(), Lack> {
         let first = match self {
             Self::Form => Revision::V2025_06_18,
             Self::Url => Revision::V2025_11_25,
@@ -98,9 +102,20 @@ impl InputKind {
 }
 
 /// Whether a client's capabilities have the member at this path, whatever it holds, `null` and `false` apart.
-pub(crate) fn declares(capabilities: &Value, path: &[&str]) -> bool {
-    let found = path.iter().try_fold(capabilities, |value, key| value.get(key));
-    found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
+pub(crate) fn declares(capabilities: &[u8], path: &[&str]) -> bool {
+    let found = path.iter().try_fold(0..capabilities.len(), |object, key| member(capabilities, object, key));
+    found.is_some_and(|value| !matches!(capabilities.get(value), None | Some(b"null" | b"false")))
+}
+
+/// Where the value of a member stands; of several of one name, that of the last.
+fn member(json: &[u8], object: Range<usize>, name: &str) -> Option<Range<usize>> {
+    let mut found = None;
+    entries(json, object, |entry| {
+        if entry.name == name.as_bytes() {
+            found = Some(entry.value);
+        }
+    });
+    found
 }
 
 /// What a user did with an elicitation.
@@ -219,20 +234,22 @@ mod tests {
 
     #[test]
     fn a_revision_has_the_questions_it_has() {
-        let all = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}});
-        let first = |kind: InputKind| ALL.into_iter().find(|revision| kind.check(*revision, &all).is_ok());
+        let all = br#"{"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}"#;
+        let first = |kind: InputKind| ALL.into_iter().find(|revision| kind.check(*revision, all).is_ok());
         assert_eq!(first(InputKind::Form), Some(Revision::V2025_06_18));
         assert_eq!(first(InputKind::Url), Some(Revision::V2025_11_25));
         for kind in [InputKind::Sampling, InputKind::SamplingWithTools, InputKind::Roots, InputKind::Other] {
             assert_eq!(first(kind), Some(Revision::V2024_11_05));
         }
-        assert_eq!(InputKind::Form.check(Revision::V2025_03_26, &all), Err(Lack::Revision));
-        assert_eq!(InputKind::Other.check(Revision::V2026_07_28, &all), Err(Lack::Revision));
+        assert_eq!(InputKind::Form.check(Revision::V2025_03_26, all), Err(Lack::Revision));
+        assert_eq!(InputKind::Other.check(Revision::V2026_07_28, all), Err(Lack::Revision));
     }
 
     #[test]
     fn only_what_was_declared_is_asked() {
-        let check = |kind: InputKind, capabilities: Value| kind.check(Revision::V2026_07_28, &capabilities);
+        let check = |kind: InputKind, capabilities: Value| {
+            kind.check(Revision::V2026_07_28, capabilities.to_string().as_bytes())
+        };
         assert_eq!(check(InputKind::Form, json!({"elicitation": {}})), Ok(()));
         assert_eq!(check(InputKind::Form, json!({"elicitation": {"form": {}, "url": {}}})), Ok(()));
         let lacks_form = Err(Lack::Capability(&["elicitation", "form"]));
@@ -245,6 +262,13 @@ mod tests {
         assert_eq!(check(InputKind::SamplingWithTools, json!({"sampling": {}})), lacks_tools);
         assert_eq!(check(InputKind::Roots, json!({"roots": false})), Err(Lack::Capability(&["roots"])));
         assert_eq!(check(InputKind::Roots, Value::Null), Err(Lack::Capability(&["roots"])));
+        let written = |json: &str| InputKind::Url.check(Revision::V2026_07_28, json.as_bytes()).is_ok();
+        assert!(written(r#" { "elicitation" : { "\u0075rl" : true } , "x" : [] } "#));
+        // The last one counts.
+        assert!(written(r#"{"elicitation":7,"elicitation":{"url":null,"url":{}}}"#));
+        assert!(!written(r#"{"elicitation":{"url":{}},"elicitation":{"url": false}}"#));
+        assert!(!written(r#"{"x":{"elicitation":{"url":{}}}}"#));
+        assert!(!written(""));
     }
 
     #[test]

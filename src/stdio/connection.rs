@@ -91,6 +91,11 @@ impl Connection {
         self.places.load(Ordering::SeqCst) + self.outbox.unwritten() >= self.server.limits.in_flight
     }
 
+    /// Whether as many answers wait to be written as requests may be in flight.
+    pub(super) fn owes_too_much(&self) -> bool {
+        self.outbox.unwritten() >= self.server.limits.in_flight
+    }
+
     pub(super) fn take_place(&self) {
         self.places.fetch_add(1, Ordering::SeqCst);
     }

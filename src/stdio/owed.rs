@@ -54,7 +54,13 @@ impl Owed {
     pub(super) fn take(connection: &Arc<Connection>, call: &Arc<Call>) -> Result<Self, Refusal> {
         let id = call.message.id().ok_or_else(|| Refusal::new(RefusalKind::Shape))?;
         let takes = Takes::of(call);
-        let most = if takes == Takes::Place && connection.is_full() { 0 } else { usize::MAX };
+        let is_full = match takes {
+            Takes::Place => connection.is_full(),
+            // A peer that reads nothing gets no more of its refusals either.
+            Takes::Subscription => connection.owes_too_much(),
+            Takes::Nothing => false,
+        };
+        let most = if is_full { 0 } else { usize::MAX };
         let key = connection.in_flight.take(&id, call, most)?;
         if takes == Takes::Place {
             connection.take_place();
@@ -87,8 +93,7 @@ impl Owed {
         self.release();
         let outbox = &self.busy.connection().outbox;
         match self.takes {
-            Takes::Place => outbox.answer(lines, 1),
-            Takes::Subscription => outbox.answer(lines, 0),
+            Takes::Place | Takes::Subscription => outbox.answer(lines, 1),
             Takes::Nothing => outbox.courtesy(lines),
         }
         self.give_place_back();
@@ -208,7 +213,11 @@ impl BatchAnswering {
         if !self.array.is_empty() {
             self.array.extend_from_slice(b"]\n");
             let line = self.array.split().freeze();
-            self.connection.outbox.answer(line, places);
+            match places {
+                // Refusals and pings: what bounds the answers of others does not bound these.
+                0 => self.connection.outbox.courtesy(line),
+                places => self.connection.outbox.answer(line, places),
+            }
         }
         self.connection.give_places_back(places);
     }

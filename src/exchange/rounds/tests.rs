@@ -56,6 +56,34 @@ fn a_key_is_the_name_or_the_first_that_is_free() {
     assert_eq!(keys(&rounds), ["n", "n#2", "n#3", "n#4", "m"]);
 }
 
+/// Half a million answers to nothing do not become half a million entries.
+#[test]
+fn of_the_answers_of_a_client_only_so_many_are_kept() {
+    let keys: Vec<_> = (0..500_000).map(|n| n.to_string()).collect();
+    let answers: Vec<_> = keys.iter().map(|key| (&**key, r#"{"action":"decline"}"#)).collect();
+    let rounds = Rounds::first(Some(object(&answers).as_bytes()));
+    assert_eq!(rounds.state().responses.len(), MOST_RESPONSES);
+    assert!(Held::ask(&rounds, "7", form("a")).poll(&rounds).is_ready());
+    assert!(Held::ask(&rounds, "400000", form("a")).poll(&rounds).is_pending());
+    let broken = Rounds::first(Some(b"[1,2]"));
+    assert!(Held::ask(&broken, "0", form("a")).poll(&broken).is_pending());
+}
+
+/// What a handler asks of each element of a list that its client sent costs no more for the last than for the first.
+#[test]
+fn many_of_one_name_are_not_counted_again_for_each() {
+    let began = std::time::Instant::now();
+    let rounds = Rounds::first(None);
+    let mut held: Vec<_> = (0..30_000).map(|n| Held::ask(&rounds, "n", form(&n.to_string()))).collect();
+    assert!(held.iter_mut().all(|held| held.poll(&rounds).is_pending()));
+    assert_eq!(held.last().map(|held| &*held.0.key), Some("n#30000"));
+    let round = rounds.end_round().expect("a round");
+    assert_eq!(round.questions.len(), held.len());
+    held.iter().for_each(|held| rounds.withdraw(&held.0));
+    rounds.end();
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
 /// The order in which questions are asked may change from run to run; what belongs to which does not.
 #[test]
 fn a_question_is_known_by_its_digest_and_its_place() {

@@ -1,6 +1,6 @@
 //! Many and large messages, and what bounds them.
 
-use mcp_transport::{Limits, RefusalKind, Reply};
+use mcp_transport::{Capabilities, Limits, RefusalKind, Reply};
 use serde_json::{Value, json};
 
 use crate::harness::{Carriers, Cx, Wire};
@@ -15,6 +15,8 @@ pub fn register(wire: &mut Wire) {
     wire.any("limit/each/stdio-in-flight", Carriers::Clock, in_flight);
     wire.any("limit/each/stdio-unwritten", Carriers::Clock, a_place_is_held_until_the_answer_is_written);
     wire.any("limit/each/stdio-refusals", Carriers::Clock, refusals_are_bounded);
+    wire.any("limit/each/stdio-batch-refusals", Carriers::Clock, refusals_in_batches_are_bounded);
+    wire.modern("limit/each/stdio-listen-refusals", Carriers::Clock, refused_subscriptions_are_bounded);
     wire.any_legacy("limit/each/stdio-ping", Carriers::Clock, a_ping_is_never_refused);
     wire.any("fault/panic/stdio", Carriers::Clock, a_panic_costs_one_request);
 }
@@ -119,6 +121,43 @@ async fn refusals_are_bounded(cx: Cx) {
     }
     assert!((1024..1100).contains(&told), "{told}");
     peer.refused(json!({"jsonrpc": "2.0", "id": 1, "method": 7}), -32600).await;
+}
+
+/// A peer that reads nothing cannot pile up answers by sending them in arrays. Before `initialize` batches are taken.
+async fn refusals_in_batches_are_bounded(cx: Cx) {
+    let ping = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "method": "x/y"}]);
+    for batch in [json!([7]).to_string(), ping.to_string()] {
+        let mut peer = Peer::built(cx.revision, Stage::default().script(), 256, |builder| builder);
+        peer.write(format!("{batch}\n").repeat(5000)).await;
+        peer.send(peer.request("last", "x/echo", json!({}))).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let mut told = 0;
+        while peer.heard().await["id"] != "last" {
+            told += 1;
+        }
+        assert!((1024..1100).contains(&told), "{told}");
+    }
+}
+
+/// What a subscription is refused with holds a place until it is written.
+async fn refused_subscriptions_are_bounded(cx: Cx) {
+    let script = Stage::default().script().declaring(Capabilities::new().resources_subscribe());
+    let script = script.deciding(|_, _| async { std::panic::resume_unwind(Box::new("as asked")) });
+    let limits = Limits::default().in_flight(50);
+    let mut peer = Peer::built(cx.revision, script, 256, |builder| builder.limits(limits));
+    let params = json!({"notifications": {"resourceSubscriptions": ["x:/"]}});
+    for id in 0..300 {
+        peer.send(peer.request(id, "subscriptions/listen", params.clone())).await;
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let heard = peer.heard_all(300).await;
+    let panicked = heard.iter().filter(|answer| answer["error"]["message"] == "Internal error").count();
+    assert!((1..60).contains(&panicked), "{panicked}");
+    // All places are free.
+    for id in 0..50 {
+        assert!(peer.ask(peer.request(id, "x/echo", json!({}))).await.is_object());
+    }
 }
 
 async fn a_ping_is_never_refused(cx: Cx) {
