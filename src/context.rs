@@ -324,9 +324,11 @@ impl RequestContext {
     /// # Errors
     ///
     /// The [`Ask`] returns an [`AskError`](crate::AskError). As an [`McpError`], by `?`, it is `-32021` where the client
-    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error. On 2026-07-28 only
-    /// `tools/call`, `prompts/get` and `resources/read` may ask, and nothing but forms, URLs, sampling and roots; all
-    /// else is unsupported. There an answer of a wrong shape is asked for again.
+    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error, which the
+    /// [`Observer`](crate::Observer) reads. On 2026-07-28 only `tools/call`, `prompts/get` and `resources/read` may ask,
+    /// and nothing but forms, URLs, sampling and roots; all else is unsupported. There an answer that is none (no
+    /// `action`, a missing key) is asked for again; the content of a form that
+    /// [`accepted`](crate::InputResponse::accepted) cannot read is not, unless the handler asks in a loop.
     ///
     /// # Cancel safety
     ///

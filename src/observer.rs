@@ -15,14 +15,25 @@ use crate::session::{Session, SessionEnd};
 /// Every method does nothing by default, is called on the path of the request, and must not block. A panic in one is
 /// the application's own: it unwinds into the request that it observes, or is swallowed where there is none.
 ///
+/// Without one nobody reads what lies behind an "Internal error". Where an application is being written, this much helps:
+///
 /// ```
-/// use mcp_transport::{Observer, Refusal};
+/// use mcp_transport::{Exchange, McpError, Misuse, Observer, Refusal};
 ///
 /// struct Log;
 ///
 /// impl Observer for Log {
 ///     fn refused(&self, refusal: &Refusal) {
 ///         eprintln!("refused at {:?}: {refusal}", refusal.kind().rung());
+///     }
+///     fn internal_error(&self, exchange: &Exchange<'_>, error: &McpError) {
+///         eprintln!("{} failed: {error:?}", exchange.method());
+///     }
+///     fn panicked(&self, exchange: &Exchange<'_>, message: &str) {
+///         eprintln!("{} panicked: {message}", exchange.method());
+///     }
+///     fn misuse(&self, misuse: &Misuse) {
+///         eprintln!("mended: {misuse}");
 ///     }
 /// }
 /// ```
