@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::protocol::names::{header, meta};
 use crate::{
-    Capabilities, Era, McpError, McpHandler, Notification, Principal, Progress, Question, Reply, RequestContext,
-    Revision, ServerInfo, StreamableHttpService,
+    Capabilities, Era, EventStore, McpError, McpHandler, Notification, Principal, Progress, Question, Reply,
+    RequestContext, Revision, ServerInfo, StreamableHttpService,
 };
 
 /// Answers with what the test asks for in `params.name`.
@@ -67,7 +67,11 @@ impl McpHandler for Subject {
 }
 
 fn service() -> StreamableHttpService {
-    let builder = StreamableHttpService::builder(Subject).allow_host("localhost");
+    service_with(EventStore::None)
+}
+
+fn service_with(store: EventStore) -> StreamableHttpService {
+    let builder = StreamableHttpService::builder(Subject).allow_host("localhost").event_store(store);
     let builder = builder.principal(|head| Some(Principal::new(head.extensions.get::<Account>()?.0)));
     builder.build().unwrap()
 }
@@ -264,8 +268,10 @@ fn answers(asked: &mut Vec<String>) -> impl FnMut(&str, &Value) -> Value {
 
 #[tokio::test]
 async fn questions_are_answered_in_every_revision() {
-    let client = Client::new(service()).capabilities(json!({"sampling": {}}));
-    for revision in Revision::ALL {
+    // With a store streams begin with an event for its id alone, which is no message.
+    let clients = [EventStore::None, EventStore::InMemory]
+        .map(|store| Client::new(service_with(store)).capabilities(json!({"sampling": {}})));
+    for (client, revision) in clients.iter().flat_map(|client| Revision::ALL.map(|revision| (client, revision))) {
         let mut headers = Vec::new();
         if revision.era() == Era::Legacy {
             let info = json!({"name": "t", "version": "1"});
