@@ -134,7 +134,7 @@ async fn notification(cx: Cx) {
 /// Nobody waits for the hook: not the client, whatever becomes of it.
 async fn notification_hook(cx: Cx) {
     let (entered, mut runs) = tokio::sync::mpsc::unbounded_channel();
-    let declare = |script: crate::support::handler::Script, _| {
+    let declare = |script: Script, _| {
         script.hearing(move |notification, cx| {
             let entered = entered.clone();
             let panics = notification.method() == "notifications/panic";
