@@ -11,10 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 ///
 /// A change is told to those who have asked for it: on `subscriptions/listen` streams (2026-07-28), and on the stream
 /// that a session opens by GET, or the byte stream that it is (up to 2025-11-25), there to everyone for lists and to
-/// subscribers for a resource. Lists have to be declared ([`Capabilities::tools_list_changed`](crate::Capabilities::tools_list_changed) and its like),
-/// resources too ([`Capabilities::resources_subscribe`](crate::Capabilities::resources_subscribe)). A client that has
-/// no stream open is not told later. A change of the tools also makes the transport read their `x-mcp-header`
-/// annotations anew.
+/// subscribers for a resource. Lists have to be declared ([`Capabilities::tools_list_changed`] and its like), resources
+/// too ([`Capabilities::resources_subscribe`]). A client that has no stream open is not told later, unless it has a
+/// session and there is an [`EventStore`](crate::EventStore). A change of the tools also makes the transport read their
+/// `x-mcp-header` annotations anew.
+///
+/// [`Capabilities::tools_list_changed`]: crate::Capabilities::tools_list_changed
+/// [`Capabilities::resources_subscribe`]: crate::Capabilities::resources_subscribe
 ///
 /// Publishing never waits: of equal changes that a client has not read yet it hears once. Cloning is cheap, and all
 /// clones are one.

@@ -1,13 +1,18 @@
 //! What surrounds a request: who asks, how, and the ways back to them.
 
-use std::borrow::Cow;
+mod client;
+mod progress;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
+pub use self::client::{ClientCapabilities, ClientInfo};
+pub use self::progress::Progress;
+use self::progress::ProgressParams;
 use crate::cancel::CancelCause;
 use crate::changes::Changes;
 use crate::exchange::call::Call;
@@ -168,7 +173,7 @@ impl RequestContext {
         if !self.call.rises(progress.progress) {
             return;
         }
-        let Ok(token) = serde_json::from_slice::<&serde_json::value::RawValue>(token) else {
+        let Ok(token) = serde_json::from_slice::<&RawValue>(token) else {
             return;
         };
         let params = ProgressParams { progress_token: token, progress: &progress };
@@ -319,9 +324,11 @@ impl RequestContext {
     /// # Errors
     ///
     /// The [`Ask`] returns an [`AskError`](crate::AskError). As an [`McpError`], by `?`, it is `-32021` where the client
-    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error. On 2026-07-28 only
-    /// `tools/call`, `prompts/get` and `resources/read` may ask, and nothing but forms, URLs, sampling and roots; all
-    /// else is unsupported. There an answer of a wrong shape is asked for again.
+    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error, which the
+    /// [`Observer`](crate::Observer) reads. On 2026-07-28 only `tools/call`, `prompts/get` and `resources/read` may ask,
+    /// and nothing but forms, URLs, sampling and roots; all else is unsupported. There an answer that is none (no
+    /// `action`, a missing key) is asked for again; the content of a form that
+    /// [`accepted`](crate::InputResponse::accepted) cannot read is not, unless the handler asks in a loop.
     ///
     /// # Cancel safety
     ///
@@ -361,6 +368,14 @@ impl RequestContext {
     }
 }
 
+#[derive(Serialize)]
+struct LogParams<'a, T> {
+    level: LogLevel,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logger: Option<&'a str>,
+    data: T,
+}
+
 /// The notifications that do not go through `notify`, and what they go through.
 fn own_way(method: &str) -> Option<&'static str> {
     match method {
@@ -382,124 +397,5 @@ impl fmt::Debug for RequestContext {
             .field("principal", &self.call.principal)
             .field("cancel_cause", &self.cancel_cause())
             .finish_non_exhaustive()
-    }
-}
-
-/// How far a request has come.
-///
-/// ```
-/// use mcp_transport::Progress;
-///
-/// let progress = Progress::new(3.0).total(10.0).message("reticulating splines");
-/// ```
-#[derive(Clone, Debug, Serialize)]
-pub struct Progress {
-    #[serde(serialize_with = "shortest")]
-    progress: f64,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shortest_or_none")]
-    total: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Cow<'static, str>>,
-}
-
-impl Progress {
-    /// This much is done, in any unit. It must rise from report to report: one that does not rise is dropped, and so is
-    /// one that is no finite number.
-    pub fn new(progress: f64) -> Self {
-        Self { progress, total: None, message: None }
-    }
-
-    /// Of this much, in the same unit. Default: unknown; so is what is no finite number.
-    #[must_use]
-    pub fn total(mut self, total: f64) -> Self {
-        self.total = total.is_finite().then_some(total);
-        self
-    }
-
-    /// Says in words what is going on (from 2025-03-26 on; older clients ignore it). Default: nothing.
-    #[must_use]
-    pub fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
-        self.message = Some(message.into());
-        self
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ProgressParams<'a> {
-    progress_token: &'a serde_json::value::RawValue,
-    #[serde(flatten)]
-    progress: &'a Progress,
-}
-
-/// A whole number as one: `50`, not `50.0`.
-fn shortest<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < EXACT {
-        #[allow(clippy::cast_possible_truncation)] // whole and in range, as just seen
-        serializer.serialize_i64(*number as i64)
-    } else {
-        serializer.serialize_f64(*number)
-    }
-}
-
-fn shortest_or_none<S: serde::Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match number {
-        Some(number) => shortest(number, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-#[derive(Serialize)]
-struct LogParams<'a, T> {
-    level: LogLevel,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    logger: Option<&'a str>,
-    data: T,
-}
-
-/// What a client says it is. Self-reported: for display and logs, never for decisions.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct ClientInfo {
-    /// The name of the software.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// A name for people to read (from 2025-06-18 on).
-    #[serde(default)]
-    pub title: Option<String>,
-}
-
-/// What a client declared that it can do.
-#[derive(Clone, Copy)]
-pub struct ClientCapabilities<'a>(Option<&'a [u8]>);
-
-impl ClientCapabilities<'_> {
-    /// Whether the member at this path was declared, whatever it holds, `null` and `false` apart.
-    ///
-    /// ```
-    /// # fn f(cx: mcp_transport::RequestContext) {
-    /// let can_sample = cx.client_capabilities().declares(&["sampling"]);
-    /// let has_tasks = cx.client_capabilities().declares(&["extensions", "io.modelcontextprotocol/tasks"]);
-    /// # }
-    /// ```
-    pub fn declares(&self, path: &[&str]) -> bool {
-        let Some(root) = self.parse::<serde_json::Value>() else {
-            return false;
-        };
-        let found = path.iter().try_fold(&root, |value, key| value.get(key));
-        found.is_some_and(|value| !matches!(value, serde_json::Value::Null | serde_json::Value::Bool(false)))
-    }
-
-    /// Reads them as a type of the application's own; `None` where there are none or they are something else.
-    pub fn parse<T: DeserializeOwned>(&self) -> Option<T> {
-        serde_json::from_slice(self.0?).ok()
-    }
-}
-
-impl fmt::Debug for ClientCapabilities<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientCapabilities").field(&self.parse::<serde_json::Value>()).finish()
     }
 }

@@ -35,7 +35,7 @@ impl Error {
         Self { kind, setting, source: source.into() }
     }
 
-    /// Reading or writing failed.
+    /// Reading failed, or there is nothing to read from.
     pub(crate) fn io(what: &'static str, source: std::io::Error) -> Self {
         Self { kind: ErrorKind::Io, setting: what, source: source.into() }
     }

@@ -19,7 +19,8 @@ use crate::session::{Session, SessionEnd};
 /// and answers them with results in the shape of the newest revision; it need not know which one the client speaks.
 ///
 /// The transport itself answers `initialize`, `ping`, `server/discover`, `logging/setLevel`, `resources/subscribe`,
-/// `resources/unsubscribe` and `subscriptions/listen`, and refuses what a revision has removed, from what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
+/// `resources/unsubscribe` and `subscriptions/listen`, and refuses what a revision has removed. What it says of the server
+/// is what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
 /// [`instructions`](Self::instructions) return once, when the transport is built. All else comes to
 /// [`request`](Self::request), also methods of capabilities that were not declared.
 ///
@@ -59,7 +60,11 @@ use crate::session::{Session, SessionEnd};
 /// from one task to another between two polls: in a session after the first, else when its answer turns into an event
 /// stream. Task-locals do not move along, the context's extensions do.
 ///
-/// # A compile error that says little
+/// # Compile errors that say little
+///
+/// "Lifetime parameters or bounds on method `request` do not match the trait declaration": the methods are plain
+/// `async fn`; leave `#[async_trait]` away. "`?` couldn't convert the error": an error of the application's own becomes
+/// one of the protocol's by `.map_err(McpError::internal)?`.
 ///
 /// Inside an `async fn`, `stream::iter(items.iter()).map(…).buffer_unordered(n)` is refused with "implementation of
 /// `FnOnce` is not general enough". Own the items: `stream::iter(items.clone())`, or collect the futures first.

@@ -81,7 +81,7 @@
 //! becomes an event stream that ends with the same object. A handler that stays silent for 15 seconds
 //! ([`Limits::commit_after`]) also gets a stream, kept alive with comments, so that no proxy gives up on it. Where a
 //! client accepts only one of the two forms it gets that one; what cannot travel in it is dropped. The handler need not
-//! know any of this. Sending waits while the client does not read.
+//! know any of this. Sending waits while the client does not read. A client that sends no `Accept` takes both.
 //!
 //! # Cancellation
 //!

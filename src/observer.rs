@@ -15,8 +15,10 @@ use crate::session::{Session, SessionEnd};
 /// Every method does nothing by default, is called on the path of the request, and must not block. A panic in one is
 /// the application's own: it unwinds into the request that it observes, or is swallowed where there is none.
 ///
+/// Without one nobody reads what lies behind an "Internal error". Where an application is being written, this much helps:
+///
 /// ```
-/// use mcp_transport::{Observer, Refusal};
+/// use mcp_transport::{Exchange, McpError, Misuse, Observer, Refusal};
 ///
 /// struct Log;
 ///
@@ -24,10 +26,19 @@ use crate::session::{Session, SessionEnd};
 ///     fn refused(&self, refusal: &Refusal) {
 ///         eprintln!("refused at {:?}: {refusal}", refusal.kind().rung());
 ///     }
+///     fn internal_error(&self, exchange: &Exchange<'_>, error: &McpError) {
+///         eprintln!("{} failed: {error:?}", exchange.method());
+///     }
+///     fn panicked(&self, exchange: &Exchange<'_>, message: &str) {
+///         eprintln!("{} panicked: {message}", exchange.method());
+///     }
+///     fn misuse(&self, misuse: &Misuse) {
+///         eprintln!("mended: {misuse}");
+///     }
 /// }
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// An HTTP request or a message in it was refused before a handler ran.
+    /// An HTTP request, a line of a byte stream, or a message in either was refused before a handler ran.
     fn refused(&self, refusal: &Refusal) {
         let _ = refusal;
     }
@@ -42,7 +53,7 @@ pub trait Observer: Send + Sync + 'static {
         let _ = (exchange, end);
     }
 
-    /// An answer became an event stream.
+    /// An answer became an event stream, or a subscription opened.
     fn stream_opened(&self, exchange: &Exchange<'_>) {
         let _ = exchange;
     }

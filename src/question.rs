@@ -210,6 +210,13 @@ impl InputResponse {
     }
 }
 
+/// Writes the result as it came.
+impl Serialize for InputResponse {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 impl fmt::Debug for InputResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InputResponse").field("len", &self.0.get().len()).finish_non_exhaustive()
@@ -222,11 +229,11 @@ impl fmt::Debug for InputResponse {
 pub enum AskError {
     /// The client cannot be asked this: it did not declare the capability, or its revision or the request that is being
     /// answered allows no such question.
-    #[error("the client cannot be asked this")]
+    #[error("{}", unsupported(capability))]
     #[non_exhaustive]
     Unsupported {
         /// The path of the capability that the client would have to declare, such as `["elicitation", "url"]`. Empty
-        /// where none would help.
+        /// where none would help; on 2026-07-28 that is also so without the feature `state`.
         capability: &'static [&'static str],
     },
     /// The client did not answer in time.
@@ -237,7 +244,10 @@ pub enum AskError {
     SessionEnded,
     /// There is no way to the client: the request belongs to no session or is answered already, the client takes only
     /// JSON or has gone, or it has not said yet that it is initialized.
-    #[error("there is no way to ask the client")]
+    #[error(
+        "there is no way to ask the client: its request belongs to no session or is answered already, it has not sent \
+         notifications/initialized, or it has no stream open to read the question on"
+    )]
     Unreachable,
     /// The answer is not what the question or the handler expects.
     #[error("the client's answer has not the expected shape")]
@@ -251,6 +261,15 @@ pub enum AskError {
         /// The client's message.
         message: String,
     },
+}
+
+fn unsupported(capability: &[&str]) -> String {
+    if capability.is_empty() {
+        return "the client cannot be asked this: its revision has no such question, or on 2026-07-28 the request is not \
+                tools/call, prompts/get or resources/read, or the feature `state` is off"
+            .to_owned();
+    }
+    format!("the client did not declare the capability {}", capability.join("."))
 }
 
 /// What a handler that uses `?` answers: `-32021` where a capability is missing (2026-07-28; internal before), `-32602`

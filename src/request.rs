@@ -68,7 +68,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// `-32602` where they are not what `T` expects; what exactly the parser found is not told to the client.
+    /// `-32602` where they are not what `T` expects; what exactly the parser found is told to nobody; read
+    /// [`params_json`](Self::params_json) to learn it.
     pub fn params<'de, T: Deserialize<'de>>(&'de self) -> Result<T, McpError> {
         read(self.0.message.params(), "Invalid params")
     }

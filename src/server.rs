@@ -174,9 +174,7 @@ impl ServerBuilder {
             modern_face,
         }
     }
-}
 
-impl ServerBuilder {
     fn instructed(&self, mut face: Value) -> Value {
         if let (Value::Object(members), Some(instructions)) = (&mut face, &self.instructions) {
             members.insert("instructions".to_owned(), json!(instructions));

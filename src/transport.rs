@@ -12,8 +12,9 @@ pub trait Transport: sealed::Sealed + Send + Sync {
     /// Takes no new work, ends the streams that listen for changes, waits up to `within` for what is in flight, then
     /// cancels the rest, each answered with an error, and reports.
     ///
-    /// New requests get status 503 with `Retry-After`, on a byte stream `-32603`. A request that does not end when it is cancelled, since nobody
-    /// polls its connection, is given up a second later.
+    /// New requests get status 503 with `Retry-After`, on a byte stream `-32603`; answers to questions that were asked
+    /// before are still taken. A request that does not end when it is cancelled, since nobody polls its connection, is
+    /// given up a second later.
     ///
     /// Safe to call more than once: every call waits for the same work. A transport cannot be started again.
     ///

@@ -19,6 +19,12 @@ pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// How long a task is kept after it was made, whatever has become of it.
 const TTL: Duration = Duration::from_secs(300);
 
+/// How many tasks are kept at a time. Without a bound, a client could fill the memory within their time to live.
+const MAX_TASKS: usize = 1000;
+
+/// The error where there are as many.
+const TOO_MANY_TASKS: i32 = 1;
+
 /// How often a client should ask.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -27,7 +33,8 @@ pub fn are_supported(cx: &RequestContext) -> bool {
     cx.client_capabilities().declares(&["extensions", EXTENSION])
 }
 
-/// The error for clients that cannot.
+/// The error for clients that cannot. It is what 2026-07-28 wants to read, also where it calls `tasks/*`; the extension is
+/// of that revision, and the older ones, which have no such error, read an internal one.
 pub fn require(cx: &RequestContext) -> Result<(), McpError> {
     match are_supported(cx) {
         true => Ok(()),
@@ -80,6 +87,8 @@ impl Tasks {
     where
         W: Future<Output = Result<Value, McpError>> + Send + 'static,
     {
+        let mut all = self.all();
+        make_room(&mut all)?;
         let now = SystemTime::now();
         let state = Mutex::new(State { updated: now, asked: BTreeMap::new(), end: None });
         let (owner, work_handle) = (cx.principal().cloned(), OnceLock::new());
@@ -89,7 +98,7 @@ impl Tasks {
 
         let running = tokio::spawn(work(Arc::clone(&task)));
         task.work.get_or_init(|| running.abort_handle());
-        self.insert(Arc::clone(&task));
+        all.insert(task.id.clone(), Arc::clone(&task));
         tokio::spawn(async move {
             task.end(match running.await {
                 Ok(Ok(result)) => End::Completed(result),
@@ -127,21 +136,23 @@ impl Tasks {
         task.ok_or_else(|| McpError::invalid_params("There is no such task"))
     }
 
-    /// Adds a task, and discards the old ones.
-    fn insert(&self, task: Arc<Task>) {
-        let mut all = self.all();
-        all.retain(|_, task| {
-            let is_young = task.created.elapsed().is_ok_and(|age| age < TTL);
-            if !is_young {
-                task.cancel();
-            }
-            is_young
-        });
-        all.insert(task.id.clone(), task);
-    }
-
     fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Task>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Discards the old tasks. An error if there is no room for another all the same.
+fn make_room(all: &mut HashMap<String, Arc<Task>>) -> Result<(), McpError> {
+    all.retain(|_, task| {
+        let is_young = task.created.elapsed().is_ok_and(|age| age < TTL);
+        if !is_young {
+            task.cancel();
+        }
+        is_young
+    });
+    match all.len() < MAX_TASKS {
+        true => Ok(()),
+        false => Err(McpError::new(TOO_MANY_TASKS, "There are too many tasks, try again later")),
     }
 }
 

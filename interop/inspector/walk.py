@@ -33,7 +33,7 @@ class Inspector:
         self.url, self.era, self.is_modern = url, era, False
 
     def start(self, method, *arguments):
-        return subprocess.Popen([*self.command, "--method", method, *arguments], stdout=subprocess.PIPE, text=True)
+        return start([*self.command, "--method", method, *arguments])
 
     def start_call(self, tool, **arguments):
         return self.start("tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
@@ -48,6 +48,10 @@ class Inspector:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{what}: {open_}")
             time.sleep(0.05)
+
+
+def start(command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def state(url):

@@ -10,6 +10,9 @@ from mcp.types import CreateMessageResult, ElicitResult, ListRootsResult, Root, 
 # What the user fills in, whatever form it is.
 FORM = {"name": "Ann", "color": "red", "ok": True, "username": "ann", "email": "ann@example.com", "context": "tea"}
 
+# Time enough for a call to reach its handler.
+SECONDS_UNDER_WAY = 0.5
+
 
 async def elicited(context, params):
     asked = params.requested_schema["properties"]
@@ -107,6 +110,13 @@ async def reconnection(client):
     await says(client, "The client came back", "test_reconnection")
 
 
+async def cancel(client):
+    with anyio.move_on_after(SECONDS_UNDER_WAY) as scope:
+        await texts(client, "slow_compute", {"seconds": 60, "label": "it"})
+    expect("given up", scope.cancelled_caught, True)
+    await says(client, "Hello, Ann!", "greet", {"name": "Ann"})
+
+
 def expect(what, found, expected):
     if found != expected:
         raise AssertionError(f"{what}: {found!r}")
@@ -134,6 +144,7 @@ async def tour(server, mode):
         await step("prompts", prompts(client))
         await step("resources", resources(client))
         await step("reconnection", reconnection(client))
+        await step("cancel", cancel(client))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ const [library, server, mode] = process.argv.slice(2);
 /** What the user fills in, whatever form it is. */
 const FORM = { name: 'Ann', color: 'red', ok: true, username: 'ann', email: 'ann@example.com', context: 'tea' };
 
+/** Time enough for a call to reach its handler. */
+const MS_UNDER_WAY = 500;
+
 const capabilities = { elicitation: {}, sampling: {}, roots: {} };
 
 const answers = {
@@ -125,6 +128,14 @@ async function reconnection() {
   await says('The client came back', 'test_reconnection');
 }
 
+async function cancel() {
+  const given = new AbortController();
+  const running = texts('slow_compute', { seconds: 60, label: 'it' }, { signal: given.signal });
+  setTimeout(() => given.abort('no longer wanted'), MS_UNDER_WAY);
+  await assert.rejects(running, /no longer wanted/);
+  await says('Hello, Ann!', 'greet', { name: 'Ann' });
+}
+
 /** Prints how a step went. */
 async function step(name, work) {
   try {
@@ -142,6 +153,7 @@ await step('rounds', rounds);
 await step('prompts', prompts);
 await step('resources', resources);
 await step('reconnection', reconnection);
+await step('cancel', cancel);
 // It complains of its own streams.
 client.onerror = undefined;
 await client.close();

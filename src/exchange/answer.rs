@@ -123,10 +123,15 @@ pub(crate) fn refusal_frame(refusal: &Refusal) -> Frame {
     Frame::error(id, refusal.kind().code(), refusal.message(), refusal.data().as_deref())
 }
 
+/// What a client reads of whatever is the server's own fault.
+pub(crate) fn internal_frame(id: &[u8]) -> Frame {
+    Frame::error(Some(id), code::INTERNAL_ERROR, "Internal error", None)
+}
+
 fn internal(call: &Call) -> Finished {
     Finished {
         status: status::of_error(call.era(), code::INTERNAL_ERROR),
-        frame: Frame::error(Some(call.id()), code::INTERNAL_ERROR, "Internal error", None),
+        frame: internal_frame(call.id()),
         end: ExchangeEnd::Error(code::INTERNAL_ERROR),
     }
 }

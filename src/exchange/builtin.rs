@@ -14,9 +14,11 @@ use crate::capabilities::Delivery;
 use crate::context::RequestContext;
 use crate::handler::Answering;
 use crate::mcp_error::McpError;
+use crate::protocol::legacy;
 use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
-use crate::protocol::revision::Era;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::revision::{Era, Revision, Revisions};
 use crate::reply::Reply;
 use crate::subscribe::Subscribed;
 
@@ -49,6 +51,11 @@ impl InitializeParams {
     pub(crate) fn read(params: Option<&[u8]>) -> Option<Self> {
         let params: Self = serde_json::from_slice(params?).ok()?;
         params.capabilities.get().starts_with('{').then_some(params)
+    }
+
+    /// The revision `initialize` is answered in. Without readable params it is an error, in the newest legacy one.
+    pub(crate) fn revision(params: Option<&Self>, served: Revisions) -> Result<Revision, Refusal> {
+        legacy::negotiate(params.map_or("", |params| params.protocol_version.as_str()), served)
     }
 }
 

@@ -1,7 +1,6 @@
 //! One message being answered: what it says, who sent it, and the way back.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -40,7 +39,7 @@ pub(crate) struct Call {
     reason: OnceLock<Box<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) form: Form,
-    pub(crate) queue: Outlet,
+    pub(crate) outlet: Outlet,
     pub(crate) session: Option<Arc<SessionState>>,
     /// The questions under way, up to 2025-11-25.
     pub(super) requests: Requests,
@@ -84,22 +83,20 @@ impl Outlet {
         }
     }
 
-    pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
-        match self {
-            Self::Shared(queue) => Some(queue),
-            Self::Own(_) | Self::Stream { .. } => None,
-        }
-    }
-}
-
-impl Deref for Outlet {
-    type Target = Queue;
-
-    fn deref(&self) -> &Queue {
+    /// What an exchange over HTTP reads. On a byte stream nobody does.
+    pub(crate) fn queue(&self) -> &Queue {
         match self {
             Self::Own(queue) => queue,
             Self::Shared(queue) => queue,
             Self::Stream { unused, .. } => unused,
+        }
+    }
+
+    /// The same, where somebody else may read it after the exchange.
+    pub(crate) fn shared(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::Shared(queue) => Some(queue),
+            Self::Own(_) | Self::Stream { .. } => None,
         }
     }
 }
@@ -184,7 +181,7 @@ impl Call {
         Self::with(server, message, caller, outlet)
     }
 
-    fn with(server: &Arc<Server>, message: Message, caller: Caller, queue: Outlet) -> Self {
+    fn with(server: &Arc<Server>, message: Message, caller: Caller, outlet: Outlet) -> Self {
         let Caller { revision, via, principal, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(from_now),
@@ -201,7 +198,7 @@ impl Call {
             principal,
             session,
             form,
-            queue,
+            outlet,
         }
     }
 
@@ -222,13 +219,13 @@ impl Call {
 
     /// The same for a message that may not be wanted any more once its turn has come.
     pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
-        self.form != Form::JsonOnly && self.queue.send(frame, || !self.is_over() && is_wanted()).await
+        self.form != Form::JsonOnly && self.outlet.send(frame, || !self.is_over() && is_wanted()).await
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
     pub(crate) fn push(&self, frame: &Frame) {
         if self.form != Form::JsonOnly && !self.is_answered() {
-            self.queue.push(frame);
+            self.outlet.push(frame);
         }
     }
 
@@ -237,7 +234,7 @@ impl Call {
     pub(crate) fn let_go(&self, retry: Duration) -> bool {
         let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
         let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;
-        may_poll && !self.is_over() && self.queue.let_go(retry)
+        may_poll && !self.is_over() && self.outlet.queue().let_go(retry)
     }
 
     /// Whether it may be answered with questions, up to 2025-11-25 by a result that stands for them. A notification of
@@ -309,7 +306,7 @@ impl Call {
                 }
                 rises
             };
-            self.queue.send(&frame, note).await;
+            self.outlet.send(&frame, note).await;
         }
     }
 

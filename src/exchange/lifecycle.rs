@@ -64,15 +64,6 @@ impl Lifecycle {
         self.hooks.fetch_sub(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn stream_opened(&self) {
-        self.streams.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn stream_closed(&self) {
-        self.streams.fetch_sub(1, Ordering::SeqCst);
-        self.wake_drains();
-    }
-
     fn wake_drains(&self) {
         if self.is_draining() {
             self.idle.notify_waiters();
@@ -191,6 +182,29 @@ impl Drop for Ticket {
             }
         }
         lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst);
+        lifecycle.wake_drains();
+    }
+}
+
+/// One open stream, until dropped.
+#[derive(Debug)]
+pub(crate) struct OpenStream(Arc<Server>);
+
+impl OpenStream {
+    pub(crate) fn of(server: &Arc<Server>) -> Self {
+        server.lifecycle.streams.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(server))
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.0
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let lifecycle = &self.0.lifecycle;
+        lifecycle.streams.fetch_sub(1, Ordering::SeqCst);
         lifecycle.wake_drains();
     }
 }

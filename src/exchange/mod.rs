@@ -114,7 +114,7 @@ fn resumed(_: &Arc<Call>) -> Option<Answering> {
 
 /// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
 /// had asked.
-pub(crate) async fn ask(call: &Arc<Call>) -> Option<Reply> {
+pub(crate) async fn own_request(call: &Arc<Call>) -> Option<Reply> {
     let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
         Ok(Ok(reply)) => return Some(reply),
         Ok(Err(failure)) => failure,

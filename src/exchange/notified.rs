@@ -25,7 +25,7 @@ pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(
     }
     let call = Arc::new(call);
     // There is no stream for what the hook may say.
-    call.queue.abandon();
+    call.outlet.queue().abandon();
     let (server, session) = (Arc::clone(&call.server), call.session.clone());
     let mut heard = heard(call, ticket);
     if Pin::new(&mut heard).poll(cx).is_pending() {

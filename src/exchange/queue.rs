@@ -31,7 +31,7 @@ pub(crate) struct Queue {
 
 /// An answer, and the status it has for as long as nothing has been sent.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct AnswerFrame {
     pub(crate) status: StatusCode,
     pub(crate) frame: Frame,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Answers {
 
 #[derive(Debug)]
 struct Queued {
-    reply: Reply,
+    answer: AnswerFrame,
     /// How many messages came before it.
     after: u64,
 }
@@ -59,8 +59,8 @@ impl Answers {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Reply> {
-        self.first.take().or_else(|| self.rest.pop_front()).map(|queued| queued.reply)
+    pub(crate) fn pop(&mut self) -> Option<AnswerFrame> {
+        self.first.take().or_else(|| self.rest.pop_front()).map(|queued| queued.answer)
     }
 
     fn front(&self) -> Option<&Queued> {
@@ -190,16 +190,16 @@ impl Queue {
 
     /// Queues an answer, past the bound. It keeps its place among the messages: those of another call of its batch must
     /// not hold it back.
-    pub(crate) fn answer(&self, reply: Reply) {
+    pub(crate) fn answer(&self, answer: AnswerFrame) {
         let mut state = self.state();
-        state.answer(reply);
+        state.answer(answer);
         wake(state);
     }
 
     /// Queues the last answer, past the bound, and ends the queue.
-    pub(crate) fn finish(&self, reply: Reply) {
+    pub(crate) fn finish(&self, answer: AnswerFrame) {
         let mut state = self.state();
-        state.finish(reply);
+        state.finish(answer);
         wake(state);
         self.room.close();
     }
@@ -302,7 +302,7 @@ impl Queue {
 
     /// The status of the first answer.
     pub(crate) fn status(&self) -> Option<StatusCode> {
-        self.state().answers.front().map(|queued| queued.reply.status)
+        self.state().answers.front().map(|queued| queued.answer.status)
     }
 
     /// Takes the answers, for a reader that wants no events.
@@ -366,29 +366,29 @@ impl State {
         Taken::ByReader
     }
 
-    fn answer(&mut self, reply: Reply) {
+    fn answer(&mut self, answer: AnswerFrame) {
         if self.phase != Phase::Open {
             return;
         }
         self.is_answered = true;
         if self.record.is_some() {
-            self.queue(reply.frame.event(), 0);
+            self.queue(answer.frame.event(), 0);
         } else {
             let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
-            self.answers.push(Queued { reply, after });
+            self.answers.push(Queued { answer, after });
         }
     }
 
-    fn finish(&mut self, reply: Reply) {
+    fn finish(&mut self, answer: AnswerFrame) {
         match &mut self.record {
             Some(record) if self.phase == Phase::Open => {
                 self.is_answered = true;
-                let event = record.write_last(&reply.frame.event());
+                let event = record.write_last(&answer.frame.event());
                 self.hand_on(event, 0);
                 self.phase = Phase::Ended;
             }
             _ => {
-                self.answer(reply);
+                self.answer(answer);
                 self.end();
             }
         }

@@ -4,8 +4,6 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -16,7 +14,7 @@ use crate::protocol::envelope::Message;
 use crate::protocol::names::method;
 use crate::protocol::sse::Frame;
 use crate::question::{AskError, InputResponse, Question};
-use crate::session::SessionState;
+use crate::session::{SessionState, mint};
 
 /// The questions of one call that are under way.
 #[derive(Debug, Default)]
@@ -135,12 +133,8 @@ impl Request {
 
     /// An id for an elicitation that has none of the application's own: random, so that it is the server's only one.
     fn elicitation_id(&self) -> String {
-        let mut bits = [0; 16];
-        match getrandom::fill(&mut bits) {
-            Ok(()) => URL_SAFE_NO_PAD.encode(bits),
-            // Then it is the only one in its session.
-            Err(_) => self.id.to_string(),
-        }
+        // Without randomness it is the only one in its session.
+        mint().map_or_else(|_| self.id.to_string(), String::from)
     }
 
     /// Why nobody can answer any more.

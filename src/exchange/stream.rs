@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use super::keep_alive::KeepAlive;
+use super::lifecycle::OpenStream;
 use super::queue::{Opening, Queue, Turn};
 use super::subject::Subject;
 use crate::cancel::CancelCause;
@@ -66,10 +67,11 @@ impl DetachedStream {
 
     /// The rest of a stream, for a client that has come back.
     pub(crate) fn resume(server: &Arc<Server>, session: &Arc<SessionState>, queue: Arc<Queue>, turn: Turn) -> Self {
-        server.lifecycle.stream_opened();
+        let open = OpenStream::of(server);
         server.observer.stream_resumed(&Session::new(Arc::clone(session)));
         let events = Events {
-            source: Source::Resumed { server: Arc::clone(server), queue },
+            open,
+            source: Source::Resumed(queue),
             turn,
             keep_alive: KeepAlive::default(),
             // The first byte goes out at once, as on every stream that a GET opens.
@@ -90,6 +92,7 @@ impl DetachedStream {
 /// The events, with comments while there are none.
 #[derive(Debug)]
 struct Events {
+    open: OpenStream,
     source: Source,
     turn: Turn,
     keep_alive: KeepAlive,
@@ -100,33 +103,26 @@ struct Events {
 #[derive(Debug)]
 enum Source {
     Exchange(Subject),
-    Resumed { server: Arc<Server>, queue: Arc<Queue> },
+    Resumed(Arc<Queue>),
 }
 
 impl Source {
     fn queue(&self) -> &Queue {
         match self {
             Self::Exchange(subject) => subject.queue(),
-            Self::Resumed { queue, .. } => queue,
-        }
-    }
-
-    fn server(&self) -> &Server {
-        match self {
-            Self::Exchange(subject) => subject.server(),
-            Self::Resumed { server, .. } => server,
+            Self::Resumed(queue) => queue,
         }
     }
 }
 
 impl Events {
     fn open(subject: Subject) -> Self {
-        let server = subject.server();
-        server.lifecycle.stream_opened();
+        let open = OpenStream::of(subject.server());
         if let Some(call) = subject.calls().first() {
-            server.observer.stream_opened(&call.observed());
+            open.server().observer.stream_opened(&call.observed());
         }
-        Self { source: Source::Exchange(subject), turn: Turn::FIRST, keep_alive: KeepAlive::default(), greeting: None }
+        let source = Source::Exchange(subject);
+        Self { open, source, turn: Turn::FIRST, keep_alive: KeepAlive::default(), greeting: None }
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -138,7 +134,7 @@ impl Events {
                 self.keep_alive.restart();
                 Poll::Ready(event)
             }
-            Poll::Pending => self.keep_alive.poll(self.source.server().limits.keep_alive, cx).map(Some),
+            Poll::Pending => self.keep_alive.poll(self.open.server().limits.keep_alive, cx).map(Some),
         }
     }
 
@@ -151,6 +147,5 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         self.source.queue().leave(self.turn);
-        self.source.server().lifecycle.stream_closed();
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Batch {
 impl Subject {
     pub(crate) fn queue(&self) -> &Queue {
         match self {
-            Self::One(call) => &call.queue,
+            Self::One(call) => call.outlet.queue(),
             Self::Batch(batch) => &batch.queue,
         }
     }
@@ -36,7 +36,7 @@ impl Subject {
     /// The same, where somebody else may read it after the exchange.
     pub(crate) fn shared_queue(&self) -> Option<&Arc<Queue>> {
         match self {
-            Self::One(call) => call.queue.shared(),
+            Self::One(call) => call.outlet.shared(),
             Self::Batch(batch) => Some(&batch.queue),
         }
     }

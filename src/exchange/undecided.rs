@@ -9,7 +9,7 @@ use http::StatusCode;
 use tokio::time::{Sleep, sleep};
 
 use super::call::Form;
-use super::queue::{Answers, Outlook, Reply};
+use super::queue::{AnswerFrame, Answers, Outlook};
 use super::subject::Subject;
 
 /// An answer whose form is not decided yet. Dropped before it is, nobody will ever read it: whoever still sends must not
@@ -91,7 +91,7 @@ fn json(subject: &Subject) -> Decision {
     }
 }
 
-fn array(first: &Reply, mut rest: Answers) -> Bytes {
+fn array(first: &AnswerFrame, mut rest: Answers) -> Bytes {
     let mut array = BytesMut::from(&b"["[..]);
     array.extend_from_slice(&first.frame.json());
     while let Some(answer) = rest.pop() {

@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 
 use super::answer::Finished;
 use super::drive::Drive;
-use super::queue::Reply;
+use super::queue::AnswerFrame;
 use super::subject::{Batch, Subject};
 
 /// Drives one handler, or all of a batch at once. Ready once the queue has ended.
@@ -45,14 +45,14 @@ impl Future for Work {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { subject, drives } = &mut *self;
         match drives {
-            Drives::One(drive) => match reply(ready!(Pin::new(drive).poll(cx))) {
-                Some(reply) => subject.queue().finish(reply),
+            Drives::One(drive) => match answer(ready!(Pin::new(drive).poll(cx))) {
+                Some(answer) => subject.queue().finish(answer),
                 None => subject.queue().end(),
             },
             Drives::Batch(drives) => {
                 while let Some(finished) = ready!(drives.poll_next_unpin(cx)) {
-                    if let Some(reply) = reply(finished) {
-                        subject.queue().answer(reply);
+                    if let Some(answer) = answer(finished) {
+                        subject.queue().answer(answer);
                     }
                 }
                 subject.queue().end();
@@ -70,6 +70,6 @@ impl Drop for Work {
     }
 }
 
-fn reply(finished: Finished) -> Option<Reply> {
-    (!finished.is_withheld()).then_some(Reply { status: finished.status, frame: finished.frame })
+fn answer(finished: Finished) -> Option<AnswerFrame> {
+    (!finished.is_withheld()).then_some(AnswerFrame { status: finished.status, frame: finished.frame })
 }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 #[cfg(feature = "state")]
 use std::time::Duration;
 
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
 use super::service::{Sessions, Shared, StreamableHttpService};
-use crate::changes::{Changes, Listener};
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
 use crate::limits::Limits;
@@ -264,9 +264,7 @@ impl StreamableHttpBuilder {
 
     fn share(self, gate: Gate) -> StreamableHttpService {
         let server = Arc::new(self.server.assemble());
-        let hub = Arc::new(Hub::default());
-        let listener: Weak<dyn Listener> = Arc::<Hub>::downgrade(&hub);
-        server.changes.listen(listener);
+        let hub = Hub::listening(&server.changes);
         let keeping = match self.event_store {
             EventStore::None => None,
             EventStore::InMemory => Some(Keeping { store: Store::new(&server.limits), hub: Arc::clone(&hub) }),

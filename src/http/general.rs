@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use super::service::Shared;
 use crate::exchange::keep_alive::KeepAlive;
+use crate::exchange::lifecycle::OpenStream;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
-use crate::server::Server;
 use crate::session::{Kept, SessionState};
 use crate::subscribe::{Place, Wants};
 
@@ -27,7 +27,7 @@ pub enum SecondGet {
 
 /// An open general stream. It has no task: what it reads waits in its session.
 pub(crate) struct GeneralStream {
-    server: Arc<Server>,
+    open: OpenStream,
     session: Arc<SessionState>,
     source: Source,
     keep_alive: KeepAlive,
@@ -91,9 +91,8 @@ impl GeneralStream {
     }
 
     fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes) -> Self {
-        shared.server.lifecycle.stream_opened();
         Self {
-            server: Arc::clone(&shared.server),
+            open: OpenStream::of(&shared.server),
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),
@@ -115,7 +114,7 @@ impl GeneralStream {
                 self.ended = event.is_none();
                 Poll::Ready(event.or_else(|| self.farewell()))
             }
-            Poll::Pending => self.keep_alive.poll(self.server.limits.keep_alive, cx).map(Some),
+            Poll::Pending => self.keep_alive.poll(self.open.server().limits.keep_alive, cx).map(Some),
         }
     }
 
@@ -147,7 +146,6 @@ impl Drop for GeneralStream {
             kept.general.close(*turn);
         }
         self.session.touch();
-        self.server.lifecycle.stream_closed();
     }
 }
 

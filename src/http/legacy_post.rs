@@ -12,7 +12,7 @@ use super::service::{Sessions, Shared};
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::queue::{Queue, Reply};
+use crate::exchange::queue::{AnswerFrame, Queue};
 use crate::exchange::subject::{Batch, Subject};
 use crate::exchange::{self, Attached, Detached, Drive, InitializeParams, Work};
 use crate::principal::Principal;
@@ -118,9 +118,7 @@ impl Post<'_> {
         }
         let ticket = Ticket::take(&self.shared.server)?;
         let params = InitializeParams::read(message.params());
-        let asked = params.as_ref().map_or("", |params| params.protocol_version.as_str());
-        let revision = legacy::negotiate(asked, self.shared.gate.revisions)
-            .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?;
+        let revision = InitializeParams::revision(params.as_ref(), self.shared.gate.revisions)?;
         let session = match params {
             Some(params) if self.shared.policy != Sessions::Off => {
                 let client = Client::read(&params)?;
@@ -196,13 +194,7 @@ impl Post<'_> {
 
     fn batch(self, batch: envelope::Batch, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
         let revision = self.batch_revision()?;
-        if batch.is_empty() {
-            return Err(Refusal::because(RefusalKind::Shape, "A batch has at least one message"));
-        }
-        let most = self.shared.server.limits.batch;
-        if batch.len > most {
-            return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
-        }
+        legacy::judge_batch(&batch, self.shared.server.limits.batch)?;
         let queue = Arc::new(Queue::new(self.shared.server.limits.queue_bytes));
         let mut ids = HashSet::new();
         let mut calls = Vec::new();
@@ -216,7 +208,7 @@ impl Post<'_> {
                 }
                 Err(refusal) => {
                     self.shared.server.observer.refused(&refusal);
-                    queue.answer(Reply { status: StatusCode::OK, frame: refusal_frame(&refusal) });
+                    queue.answer(AnswerFrame { status: StatusCode::OK, frame: refusal_frame(&refusal) });
                 }
             }
         }
@@ -268,9 +260,7 @@ impl Post<'_> {
     }
 
     fn element_request(&self, call: &Arc<Call>) -> Result<Drive, Refusal> {
-        if call.message.method() == method::INITIALIZE {
-            return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
-        }
+        legacy::judge_element(&call.message)?;
         start(self.shared, call, Ticket::take(&self.shared.server)?)
     }
 }

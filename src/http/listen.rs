@@ -12,10 +12,9 @@ use crate::exchange::Answer;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
-use crate::exchange::lifecycle::Ticket;
+use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
-use crate::server::Server;
 use crate::subscribe::{Decided, Granting, Hub, Most, Place};
 
 /// A listener whose grant is being made.
@@ -64,7 +63,7 @@ impl Listening {
 
 /// An open stream. It has no task: what it reads is its mailbox. Nothing of the request is kept but its id.
 pub(crate) struct ListenStream {
-    server: Arc<Server>,
+    open: OpenStream,
     id: Box<[u8]>,
     keep_alive: KeepAlive,
     acknowledgement: Option<Bytes>,
@@ -77,10 +76,10 @@ pub(crate) struct ListenStream {
 impl ListenStream {
     /// Without an acknowledgement and a place it consists of its response.
     fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<Place>, response: &Frame) -> Self {
-        call.server.lifecycle.stream_opened();
+        let open = OpenStream::of(&call.server);
         call.server.observer.stream_opened(&call.observed());
         Self {
-            server: Arc::clone(&call.server),
+            open,
             id: call.id().into(),
             keep_alive: KeepAlive::default(),
             acknowledgement,
@@ -106,17 +105,11 @@ impl ListenStream {
                 self.place = None;
                 Poll::Ready(self.response.take())
             }
-            Poll::Pending => self.keep_alive.poll(self.server.limits.keep_alive, cx).map(Some),
+            Poll::Pending => self.keep_alive.poll(self.open.server().limits.keep_alive, cx).map(Some),
         }
     }
 
     pub(super) fn is_done(&self) -> bool {
         self.response.is_none()
-    }
-}
-
-impl Drop for ListenStream {
-    fn drop(&mut self) {
-        self.server.lifecycle.stream_closed();
     }
 }

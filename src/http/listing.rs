@@ -122,7 +122,7 @@ pub(super) async fn ask(call: &Arc<Call>) -> Option<Listing> {
     let mut seen = Vec::new();
     let mut tools = 0_usize;
     for _ in 0..limits.listing_pages {
-        let reply = exchange::ask(&page_call(call, seen.last())?).await?;
+        let reply = exchange::own_request(&page_call(call, seen.last())?).await?;
         let page = Page::read(reply.json())?;
         tools = tools.saturating_add(page.tools.len());
         if tools > limits.listing_tools {

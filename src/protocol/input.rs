@@ -65,14 +65,13 @@ impl InputKind {
             return Err(Lack::Revision);
         }
         let path = self.capability();
-        let declares = |path: &[&str]| {
-            let found = path.iter().try_fold(0..capabilities.len(), |object, key| member(capabilities, object, key));
-            found.is_some_and(|value| !matches!(capabilities.get(value), None | Some(b"null" | b"false")))
-        };
         // `elicitation` without a mode means forms.
         let is_declared = match self {
-            Self::Form => declares(path) || (declares(&["elicitation"]) && !declares(&["elicitation", "url"])),
-            _ => declares(path),
+            Self::Form => {
+                let declares = |path: &[&str]| declares(capabilities, path);
+                declares(path) || (declares(&["elicitation"]) && !declares(&["elicitation", "url"]))
+            }
+            _ => declares(capabilities, path),
         };
         if is_declared { Ok(()) } else { Err(Lack::Capability(path)) }
     }
@@ -100,6 +99,12 @@ impl InputKind {
             Self::Other => result.trim_start().starts_with('{'),
         }
     }
+}
+
+/// Whether a client's capabilities have the member at this path, whatever it holds, `null` and `false` apart.
+pub(crate) fn declares(capabilities: &[u8], path: &[&str]) -> bool {
+    let found = path.iter().try_fold(0..capabilities.len(), |object, key| member(capabilities, object, key));
+    found.is_some_and(|value| !matches!(capabilities.get(value), None | Some(b"null" | b"false")))
 }
 
 /// Where the value of a member stands; of several of one name, that of the last.
@@ -134,14 +139,14 @@ struct Elicited {
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code)]
+#[allow(dead_code)] // the same
 struct Sampled {
     role: String,
     content: Value,
 }
 
 #[derive(Deserialize)]
-#[allow(dead_code)]
+#[allow(dead_code)] // the same
 struct Roots {
     roots: Vec<serde_json::Map<String, Value>>,
 }

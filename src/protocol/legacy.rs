@@ -1,9 +1,10 @@
-//! The order in which a POST of the handshake era is judged: version, then session.
+//! How a message of the handshake era is judged: version, then session. And what both transports ask of `initialize`
+//! and of batches.
 
 use http::HeaderMap;
 use serde::Deserialize;
 
-use super::envelope::{Body, Kind, Message};
+use super::envelope::{Batch, Body, Kind, Message};
 use super::mirror::{self, Mirrored};
 use super::modern;
 use super::names::{header, method};
@@ -87,14 +88,34 @@ pub(crate) fn line_not_served(message: &Message, served: Revisions) -> Refusal {
 }
 
 /// The revision of what comes on a byte stream before `initialize`: the one that adds least to an answer.
-pub(crate) fn before_initialize(served: Revisions) -> Option<Revision> {
-    served.of(Era::Legacy).last()
+pub(crate) fn before_initialize(served: Revisions) -> Result<Revision, Refusal> {
+    served.of(Era::Legacy).last().ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))
 }
 
 /// The revision `initialize` is answered with: the one asked for if it is served, else the newest legacy one. An
 /// unknown version is not an error there, since no legacy client understands one.
-pub(crate) fn negotiate(requested: &str, served: Revisions) -> Option<Revision> {
-    served.named(Era::Legacy, requested).or_else(|| served.of(Era::Legacy).next())
+pub(crate) fn negotiate(requested: &str, served: Revisions) -> Result<Revision, Refusal> {
+    let revision = served.named(Era::Legacy, requested).or_else(|| served.of(Era::Legacy).next());
+    revision.ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))
+}
+
+/// Whether a batch has as many messages as it may.
+pub(crate) fn judge_batch(batch: &Batch, most: usize) -> Result<(), Refusal> {
+    if batch.is_empty() {
+        return Err(Refusal::because(RefusalKind::Shape, "A batch has at least one message"));
+    }
+    if batch.len > most {
+        return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
+    }
+    Ok(())
+}
+
+/// Whether a request may stand in a batch.
+pub(crate) fn judge_element(request: &Message) -> Result<(), Refusal> {
+    if request.method() == method::INITIALIZE {
+        return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
+    }
+    Ok(())
 }
 
 fn initialize_version(message: &Message) -> Option<String> {
@@ -113,13 +134,14 @@ mod tests {
     #[test]
     fn negotiation_never_fails_while_a_legacy_revision_is_served() {
         let all = Revisions::all();
-        assert_eq!(negotiate("2024-11-05", all), Some(Revision::V2024_11_05));
+        assert_eq!(negotiate("2024-11-05", all).unwrap(), Revision::V2024_11_05);
         for unknown in ["2026-07-28", "1999-01-01", "", "DRAFT"] {
-            assert_eq!(negotiate(unknown, all), Some(Revision::V2025_11_25), "{unknown}");
+            assert_eq!(negotiate(unknown, all).unwrap(), Revision::V2025_11_25, "{unknown}");
         }
         let without = all.without(Revision::V2025_11_25);
-        assert_eq!(negotiate("2025-11-25", without), Some(Revision::V2025_06_18));
-        assert_eq!(negotiate("2025-11-25", Revisions::modern_only()), None);
+        assert_eq!(negotiate("2025-11-25", without).unwrap(), Revision::V2025_06_18);
+        let refusal = negotiate("2025-11-25", Revisions::modern_only()).unwrap_err();
+        assert_eq!(refusal.kind(), RefusalKind::EraNotServed);
     }
 
     #[test]

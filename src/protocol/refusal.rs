@@ -171,7 +171,12 @@ impl RefusalKind {
             }
             Self::UnknownSession => row(Rung::Era, S::NOT_FOUND, INVALID, "Session not found"),
             Self::SessionRequired => row(Rung::Era, S::BAD_REQUEST, INVALID, "Mcp-Session-Id required"),
-            Self::NoStream => row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "No stream to open here"),
+            Self::NoStream => row(
+                Rung::Era,
+                S::METHOD_NOT_ALLOWED,
+                INVALID,
+                "No stream to open: a GET needs the Mcp-Session-Id that initialize gave",
+            ),
             Self::NotInThisEra => {
                 row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "This protocol version knows only POST")
             }
@@ -198,7 +203,7 @@ impl RefusalKind {
 /// An answer the transport gave before a handler ran.
 ///
 /// An [`Observer`](crate::Observer) hears of each. The message is what the client reads: it names the header or member
-/// that has to change, and never repeats what the client sent.
+/// that has to change, where one is at fault, and never repeats what the client sent.
 #[derive(Debug)]
 pub struct Refusal {
     kind: RefusalKind,

@@ -31,8 +31,7 @@ impl Session {
     }
 
     /// Returns the id, as it stands in `Mcp-Session-Id`. Whoever knows it and is the same principal is in the session:
-    /// keep it out of logs. On a byte stream it is
-    /// a name that no client sees.
+    /// keep it out of logs. On a byte stream it is a name that no client sees.
     pub fn id(&self) -> &str {
         self.0.id()
     }

@@ -1,7 +1,7 @@
 //! The configuration of a byte stream.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 #[cfg(feature = "state")]
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::Connection;
 use super::transport::{Io, StdioTransport};
-use crate::changes::{Changes, Listener};
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
 use crate::limits::Limits;
@@ -148,9 +148,7 @@ impl StdioBuilder {
     /// As [`build`](Self::build), for a configuration nobody has touched.
     pub(super) fn assemble(self) -> StdioTransport {
         let server = Arc::new(self.server.assemble());
-        let hub = Arc::new(Hub::default());
-        let listener: Weak<dyn Listener> = Arc::<Hub>::downgrade(&hub);
-        server.changes.listen(listener);
+        let hub = Hub::listening(&server.changes);
         let connection = Connection::new(server, hub, Arc::new(self.extensions), self.principal);
         StdioTransport::of(connection, self.io.map_or_else(Io::of_process, Ok))
     }

@@ -13,9 +13,8 @@ use crate::exchange::lifecycle::Ticket;
 use crate::exchange::{self, Drive, InitializeParams};
 use crate::protocol::envelope::{self, BodyFault, Kind, Message};
 use crate::protocol::legacy;
-use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
-use crate::protocol::revision::{Era, Revision};
+use crate::protocol::revision::Revision;
 use crate::protocol::sse::Frame;
 use crate::session::{Client, SessionState, announce, mint};
 
@@ -50,9 +49,7 @@ impl Receiver {
     /// The revision `initialize` is answered in, and the session it opens.
     fn opening(&self, message: &Message) -> Result<(Revision, Option<Arc<SessionState>>), Refusal> {
         let params = InitializeParams::read(message.params());
-        let asked = params.as_ref().map_or("", |params| params.protocol_version.as_str());
-        let revision = legacy::negotiate(asked, self.connection.server.revisions)
-            .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed))?;
+        let revision = InitializeParams::revision(params.as_ref(), self.connection.server.revisions)?;
         let session = match params {
             Some(params) => {
                 let (id, principal) = (mint()?, self.connection.principal().cloned());
@@ -66,13 +63,7 @@ impl Receiver {
     /// A batch: its messages run at once, its answers leave as one array.
     pub(super) fn batch(&self, batch: envelope::Batch, cx: &mut Context<'_>) -> Result<(), Refusal> {
         let revision = self.batch_revision(&batch)?;
-        if batch.is_empty() {
-            return Err(Refusal::because(RefusalKind::Shape, "A batch has at least one message"));
-        }
-        let most = self.connection.server.limits.batch;
-        if batch.len > most {
-            return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
-        }
+        legacy::judge_batch(&batch, self.connection.server.limits.batch)?;
         let mut ids = HashSet::new();
         let mut answering = BatchAnswering::new(&self.connection);
         for element in batch.elements {
@@ -145,10 +136,7 @@ impl Receiver {
         if !message.id().is_some_and(|id| ids.insert(id.canonical())) {
             return Err(Refusal::new(RefusalKind::DuplicateId));
         }
-        if message.method() == method::INITIALIZE {
-            return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
-        }
-        debug_assert_eq!(revision.era(), Era::Legacy);
+        legacy::judge_element(&message)?;
         self.start(&self.legacy_call(message, revision))
     }
 }

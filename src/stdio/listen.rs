@@ -10,10 +10,9 @@ use super::connection::Connection;
 use super::owed::Owed;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
-use crate::exchange::lifecycle::Ticket;
+use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::{self, Frame};
-use crate::server::Server;
 use crate::session::SessionState;
 use crate::subscribe::{self, Decided, Granting, Most, Place, Wants};
 
@@ -42,7 +41,8 @@ async fn listen(connection: Arc<Connection>, mut granting: Granting, owed: Owed)
         Decided::Refused(finished) => return owed.settle(&finished),
     };
     let call = Arc::clone(granting.call());
-    let _open = OpenStream::of(&call);
+    let _open = OpenStream::of(&call.server);
+    call.server.observer.stream_opened(&call.observed());
     let told = tell(&connection, &call, acknowledgement, granting.into_place());
     let cancelled = call.cancellation.cancelled();
     match select(std::pin::pin!(told), std::pin::pin!(cancelled)).await {
@@ -82,22 +82,4 @@ pub(super) fn forward(connection: &Arc<Connection>, session: &Arc<SessionState>)
             outbox.send(sse::line(&notice.legacy()), || true).await;
         }
     });
-}
-
-/// A subscription that is open, until dropped.
-struct OpenStream(Arc<Server>);
-
-impl OpenStream {
-    fn of(call: &Call) -> Self {
-        call.server.lifecycle.stream_opened();
-        let open = Self(Arc::clone(&call.server));
-        call.server.observer.stream_opened(&call.observed());
-        open
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.lifecycle.stream_closed();
-    }
 }

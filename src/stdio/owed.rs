@@ -11,10 +11,10 @@ use futures::stream::FuturesUnordered;
 
 use super::connection::{Busy, Connection};
 use crate::exchange::Drive;
-use crate::exchange::answer::Finished;
+use crate::exchange::answer::{Finished, internal_frame};
 use crate::exchange::call::Call;
 use crate::protocol::envelope::RequestId;
-use crate::protocol::names::{code, method};
+use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
 use crate::protocol::sse::Frame;
@@ -116,7 +116,7 @@ impl Drop for Owed {
     fn drop(&mut self) {
         if !self.settled {
             let id = self.id.as_str().as_bytes();
-            let line = Frame::error(Some(id), code::INTERNAL_ERROR, "Internal error", None).line();
+            let line = internal_frame(id).line();
             self.answer(line);
         }
     }

@@ -63,11 +63,11 @@ impl Receiver {
 
     /// A text that is no message. Whoever meant to ask is answered; whoever meant to tell or to answer is not.
     fn broken(&mut self, fault: BodyFault) {
-        let (meant, id) = (fault.meant, fault.id.clone());
+        let meant = fault.meant;
         let refusal = Refusal::from(fault);
-        match (meant, id) {
+        match (meant, refusal.id()) {
             (Some(Kind::Notification | Kind::Response), _) => self.connection.server.observer.refused(&refusal),
-            (_, Some(id)) => self.connection.refuse(&refusal, Some(id.as_str().as_bytes())),
+            (_, Some(_)) => self.connection.refuse(&refusal),
             (_, None) => self.garbage(&refusal),
         }
     }
@@ -76,7 +76,7 @@ impl Receiver {
     fn garbage(&mut self, refusal: &Refusal) {
         self.run = self.run.saturating_add(1);
         if self.run <= MOST_IN_A_RUN {
-            self.connection.refuse(refusal, None);
+            self.connection.refuse(refusal);
         } else {
             self.connection.server.observer.refused(refusal);
         }
@@ -108,8 +108,7 @@ impl Receiver {
             Era::Legacy => self.legacy(message, cx),
         };
         if let Err(refusal) = result {
-            let text = id.as_ref().map(|id| id.as_str().as_bytes());
-            self.connection.refuse(&refusal.with_id(id.clone()), text);
+            self.connection.refuse(&refusal.with_id(id));
         }
     }
 
@@ -148,8 +147,7 @@ impl Receiver {
     pub(super) fn revision(&self) -> Result<Revision, Refusal> {
         match self.connection.session() {
             Some(session) => Ok(session.revision()),
-            None => legacy::before_initialize(self.connection.server.revisions)
-                .ok_or_else(|| Refusal::new(RefusalKind::EraNotServed)),
+            None => legacy::before_initialize(self.connection.server.revisions),
         }
     }
 

@@ -16,7 +16,7 @@ use super::output::Output;
 use super::receive::Receiver;
 use super::transport::ServeEnd;
 use crate::error::Error;
-use crate::exchange::lifecycle::LAST_POLL;
+use crate::exchange::lifecycle::{LAST_POLL, OpenStream};
 use crate::limits::from_now;
 
 /// Where the lines come from.
@@ -29,6 +29,7 @@ const TURNS: usize = 4;
 
 /// A stream being served, until dropped.
 pub(super) struct Serving {
+    _open: OpenStream,
     connection: Arc<Connection>,
     receiver: Receiver,
     reader: Reader,
@@ -45,8 +46,8 @@ enum Reading {
 
 impl Serving {
     pub(super) fn new(connection: &Arc<Connection>, reader: Reader, writer: Writer) -> Self {
-        connection.server.lifecycle.stream_opened();
         Self {
+            _open: OpenStream::of(&connection.server),
             connection: Arc::clone(connection),
             receiver: Receiver::new(Arc::clone(connection)),
             reader,
@@ -141,7 +142,6 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.connection.shut();
-        self.connection.server.lifecycle.stream_closed();
     }
 }
 

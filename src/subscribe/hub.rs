@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::mailbox::{Addressee, Mailbox};
 use super::notice::{Notice, Updated};
-use crate::changes::{Change, Listener};
+use crate::changes::{Change, Changes, Listener};
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
@@ -53,6 +53,14 @@ impl Listener for Hub {
 }
 
 impl Hub {
+    /// Hears of what is published there.
+    pub(crate) fn listening(changes: &Changes) -> Arc<Self> {
+        let hub = Arc::new(Self::default());
+        let listener: Weak<dyn Listener> = Arc::<Self>::downgrade(&hub);
+        changes.listen(listener);
+        hub
+    }
+
     /// Ends every stream, and whatever opens from now on.
     pub(crate) fn end_all(&self) {
         self.ended.store(true, Ordering::SeqCst);

@@ -117,7 +117,7 @@ impl Granting {
         let turn = mailbox.open(filter.wants()).unwrap_or_default();
         let place = hub.listen(&mailbox, turn, call.principal.as_ref(), most)?;
         // The stream carries changes and nothing else.
-        call.queue.abandon();
+        call.outlet.queue().abandon();
         let (tell, granted) = oneshot::channel();
         let drive = Drive::start(&call, ticket, |call| Box::pin(grant(Arc::clone(call), mailbox, filter, tell)));
         Ok(Self { call, place, drive, granted })

@@ -203,7 +203,8 @@ impl AnswerStream {
     fn read(&mut self, data: &[u8]) {
         match &mut self.reading {
             Reading::Events(events) => {
-                for event in events.read(data) {
+                // One without data is there for its id alone.
+                for event in events.read(data).into_iter().filter(|event| !event.is_empty()) {
                     match serde_json::from_str(&event) {
                         Ok(message) => self.messages.push_back(message),
                         Err(error) => fail(format_args!("an event that is no JSON ({error}): {event}")),

@@ -5,8 +5,6 @@
 // Logging is deprecated since 2026-07-28, and served all the same.
 #![allow(deprecated)]
 
-use std::error::Error;
-use std::future::Future;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -15,11 +13,9 @@ use rmcp::model::{
     ProgressNotificationParam, ProtocolVersion, Request, RequestMetaObject, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RunningService};
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
+use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+use walk_rmcp::{Result, UNDER_WAY, command, connect, expect, log_to_stderr, step, version};
 
 /// Keeps what the server says on the way to an answer.
 #[derive(Default)]
@@ -44,29 +40,6 @@ impl ClientHandler for Listener {
 }
 
 type Client = RunningService<RoleClient, Listener>;
-
-async fn connect(url: &str, mode: &str) -> Result<Client> {
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    let lifecycle = match mode {
-        "discover" => ClientLifecycleMode::Discover { preferred_versions },
-        "auto" => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
-        "initialize" => ClientLifecycleMode::Initialize,
-        _ => return Err(format!("no such mode: {mode}").into()),
-    };
-    if let Some(command) = command(url) {
-        return Ok(Listener::default().serve_with_lifecycle(TokioChildProcess::new(command)?, lifecycle).await?);
-    }
-    let transport = StreamableHttpClientTransport::from_uri(url);
-    Ok(Listener::default().serve_with_lifecycle(transport, lifecycle).await?)
-}
-
-/// The command of a server that is to be started.
-fn command(url: &str) -> Option<tokio::process::Command> {
-    let mut words = url.strip_prefix("stdio:")?.split(' ');
-    let mut command = tokio::process::Command::new(words.next()?);
-    command.args(words);
-    Some(command)
-}
 
 fn tool_call(name: &'static str, arguments: Value) -> CallToolRequestParams {
     let mut params =
@@ -137,10 +110,6 @@ async fn changes(client: &Client) -> Result<String> {
     Ok(String::new())
 }
 
-fn version(client: &Client) -> Result<ProtocolVersion> {
-    Ok(client.peer_info().ok_or("no version")?.protocol_version.clone())
-}
-
 async fn second(client: &Client, other: &Client) -> Result<String> {
     tokio::try_join!(echo(client, "one"), echo(other, "another")).map(|_| String::new())
 }
@@ -162,9 +131,6 @@ async fn hang_up(client: &Client, other: Client, url: &str) -> Result<String> {
     stopped(client, before).await
 }
 
-/// Time enough for a call to reach its handler.
-const UNDER_WAY: Duration = Duration::from_millis(500);
-
 /// Time enough for what must come.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -183,22 +149,8 @@ async fn stopped(client: &Client, before: u64) -> Result<String> {
     Ok(String::new())
 }
 
-fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<String> {
-    if found == expected { Ok(String::new()) } else { Err(format!("{what}: {found:?}").into()) }
-}
-
-/// Prints how a step went.
-async fn step(name: &str, work: impl Future<Output = Result<String>>) -> bool {
-    let result = work.await;
-    match &result {
-        Ok(note) => println!("{name} ok {note}"),
-        Err(error) => println!("{name} failed {error}"),
-    }
-    result.is_ok()
-}
-
 async fn walk(url: &str, mode: &str) -> Result<()> {
-    let client = connect(url, mode).await?;
+    let client = connect(Listener::default(), url, mode).await?;
     step("connect", async { Ok(version(&client)?.to_string()) }).await;
     step("list", list(&client)).await;
     step("echo", echo(&client, "Grüße, \"world\"\n")).await;
@@ -210,7 +162,7 @@ async fn walk(url: &str, mode: &str) -> Result<()> {
     }
     step("cancel", cancel(&client)).await;
     step("changes", changes(&client)).await;
-    let other = connect(url, mode).await?;
+    let other = connect(Listener::default(), url, mode).await?;
     step("second", second(&client, &other)).await;
     step("hang-up", hang_up(&client, other, url)).await;
     step("close", async { client.cancel().await.map(|_| String::new()).map_err(Into::into) }).await;
@@ -219,12 +171,7 @@ async fn walk(url: &str, mode: &str) -> Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
-        .with_ansi(false)
-        .without_time()
-        .with_writer(std::io::stderr)
-        .init();
+    log_to_stderr();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, mode] = &arguments[..] else {
         return Err("usage: walk-rmcp URL discover|auto|initialize".into());

@@ -29,8 +29,8 @@ fn send(queue: &Queue, message: impl Into<Bytes>) -> bool {
 
 const ANSWER: &str = "event: message\ndata: \"answer\"\n\n";
 
-fn answer() -> Reply {
-    Reply { status: StatusCode::OK, frame: Frame::message(&"answer").unwrap() }
+fn answer() -> AnswerFrame {
+    AnswerFrame { status: StatusCode::OK, frame: Frame::message(&"answer").unwrap() }
 }
 
 fn message(text: &'static str) -> Poll<Option<Bytes>> {
