@@ -12,22 +12,24 @@ use crate::context::RequestContext;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
 use crate::server::Server;
+use crate::session::SessionState;
 
 /// Lets the handler hear a notification. Polled once in place; what is then still pending goes on in a task, for the
 /// client is owed nothing but that the notification was taken.
 ///
 /// Refused where too many wait already: nothing else bounds them, since the client waits for none.
 pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(), Refusal> {
-    if call.server.lifecycle.hooks() >= MOST_HOOKS {
+    let in_session = call.session.as_ref().map_or(0, |session| session.hooks());
+    if call.server.lifecycle.hooks() >= MOST_HOOKS || in_session >= MOST_HOOKS_IN_SESSION {
         return Err(Refusal::new(RefusalKind::Overloaded));
     }
     let call = Arc::new(call);
     // There is no stream for what the hook may say.
     call.outlet.queue().abandon();
-    let server = Arc::clone(&call.server);
+    let (server, session) = (Arc::clone(&call.server), call.session.clone());
     let mut heard = heard(call, ticket);
     if Pin::new(&mut heard).poll(cx).is_pending() {
-        let waiting = Waiting::enter(server);
+        let waiting = Waiting::enter(server, session);
         tokio::spawn(async move {
             heard.await;
             drop(waiting);
@@ -55,19 +57,28 @@ pub(crate) fn heard(call: Arc<Call>, ticket: Ticket) -> Heard {
 /// Hooks that may wait at once in one transport.
 pub(crate) const MOST_HOOKS: usize = 1024;
 
+/// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take all
+/// places from the others.
+const MOST_HOOKS_IN_SESSION: usize = 64;
+
 /// A hook that waits, until dropped.
-struct Waiting(Arc<Server>);
+struct Waiting {
+    server: Arc<Server>,
+    session: Option<Arc<SessionState>>,
+}
 
 impl Waiting {
-    fn enter(server: Arc<Server>) -> Self {
+    fn enter(server: Arc<Server>, session: Option<Arc<SessionState>>) -> Self {
         server.lifecycle.hook_waits();
-        Self(server)
+        session.iter().for_each(|session| session.hook_waits());
+        Self { server, session }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.lifecycle.hook_is_through();
+        self.server.lifecycle.hook_is_through();
+        self.session.iter().for_each(|session| session.hook_is_through());
     }
 }
 

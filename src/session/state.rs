@@ -77,6 +77,8 @@ pub(crate) struct SessionState {
     application: Application,
     in_flight: InFlight,
     waiters: Waiters,
+    /// How many hooks for its notifications wait.
+    hooks: AtomicUsize,
     /// How many answers are being read as event streams.
     answers: AtomicUsize,
     /// The changes that wait for its general stream.
@@ -103,6 +105,7 @@ impl SessionState {
             application: Application::default(),
             in_flight: InFlight::default(),
             waiters: Waiters::default(),
+            hooks: AtomicUsize::new(0),
             answers: AtomicUsize::new(0),
             mailbox: Arc::new(Mailbox::default()),
             level: AtomicU8::new(LogLevel::Info as u8),
@@ -141,6 +144,19 @@ impl SessionState {
     /// The questions that its client has yet to answer.
     pub(crate) fn waiters(&self) -> &Waiters {
         &self.waiters
+    }
+
+    /// How many hooks for its notifications wait.
+    pub(crate) fn hooks(&self) -> usize {
+        self.hooks.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn hook_waits(&self) {
+        self.hooks.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn hook_is_through(&self) {
+        self.hooks.fetch_sub(1, Ordering::AcqRel);
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {

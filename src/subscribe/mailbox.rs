@@ -44,6 +44,8 @@ struct State {
     updated: VecDeque<Arc<Updated>>,
     /// The messages of the transport's own, in order.
     messages: VecDeque<Bytes>,
+    /// How many bytes they have.
+    message_bytes: usize,
     /// What the subscriptions cost.
     bytes: usize,
     stream: Stream,
@@ -106,6 +108,9 @@ const OVERHEAD: usize = 64;
 
 /// Messages that may wait at once.
 const MOST_MESSAGES: usize = 256;
+
+/// Bytes of messages that may wait before another one is sent.
+const MOST_MESSAGE_BYTES: usize = 1 << 20;
 
 impl Mailbox {
     /// Opens a stream, if none is open. Changes are kept from now on. Returns its turn.
@@ -186,9 +191,10 @@ impl Mailbox {
     pub(crate) fn send(&self, event: Bytes, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut state = self.state();
         // Asked under the lock, so that what takes the message back comes after it.
-        let is_sent = state.stream == Stream::Open && state.messages.len() < MOST_MESSAGES && is_wanted();
+        let has_room = state.messages.len() < MOST_MESSAGES && state.message_bytes < MOST_MESSAGE_BYTES;
+        let is_sent = state.stream == Stream::Open && has_room && is_wanted();
         if is_sent {
-            state.messages.push_back(event);
+            state.queue(event);
             wake(state);
         }
         is_sent
@@ -199,7 +205,7 @@ impl Mailbox {
     pub(crate) fn push(&self, event: Bytes) {
         let mut state = self.state();
         if state.stream != Stream::Ended {
-            state.messages.push_back(event);
+            state.queue(event);
             wake(state);
         }
     }
@@ -247,6 +253,11 @@ impl State {
         self.turn
     }
 
+    fn queue(&mut self, event: Bytes) {
+        self.message_bytes += event.len();
+        self.messages.push_back(event);
+    }
+
     fn forget(&mut self) {
         self.due = Wants::default();
         self.updated.clear();
@@ -279,6 +290,7 @@ impl State {
 
     fn next(&mut self) -> Option<Notice> {
         if let Some(event) = self.messages.pop_front() {
+            self.message_bytes -= event.len();
             return Some(Notice::Message(event));
         }
         let lists = [

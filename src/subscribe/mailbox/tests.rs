@@ -289,3 +289,21 @@ fn an_empty_uri_is_not_free() {
     assert_eq!(mailbox.subscribe(""), Subscribed::New);
     assert_eq!(mailbox.state().bytes, OVERHEAD);
 }
+
+/// A client that does not read its stream keeps neither many messages nor large ones; what takes a message back gets in.
+#[test]
+fn messages_are_bounded_by_their_count_and_by_their_bytes() {
+    for (length, most) in [(1, MOST_MESSAGES), (100 << 10, 11), (2 << 20, 1)] {
+        let mailbox = Mailbox::default();
+        let turn = mailbox.open(Wants::default()).unwrap();
+        let event = Bytes::from(vec![b'x'; length]);
+        let fill = || (0..1000).take_while(|_| mailbox.send(event.clone(), || true)).count();
+        assert_eq!(fill(), most);
+        mailbox.push(event.clone());
+        let mut read = 0;
+        while mailbox.poll_next(turn, &Context::from_waker(Waker::noop())).is_ready() {
+            read += 1;
+        }
+        assert_eq!((read, fill()), (most + 1, most));
+    }
+}

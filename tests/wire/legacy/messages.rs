@@ -1,26 +1,51 @@
 //! Responses, notifications and pings.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;
-use mcp_transport::{Limits, Revision, Revisions};
+use mcp_transport::{Limits, Reply, Revision, Revisions, StreamableHttpService};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::{Bench, Then};
 use crate::harness::{Carriers, Cx, Wire};
+use crate::support::handler::Script;
 use crate::support::request::Call;
-use crate::support::session::{self, accepted};
+use crate::support::session::{self, Session, accepted};
 use crate::support::sse::Frame;
 
 pub fn register(wire: &mut Wire) {
     wire.legacy("answer/response/stray", Carriers::Every, stray_response);
     wire.legacy("answer/notification", Carriers::Every, notification);
     wire.legacy("answer/notification/hook", Carriers::Every, notification_hook);
+    wire.legacy("answer/notification/too-many-hooks", Carriers::Clock, too_many_hooks);
     wire.legacy("ping/prompt", Carriers::Every, ping);
     wire.legacy("ping/prompt/past-limits", Carriers::Every, ping_past_limits);
     wire.legacy("ping/prompt/none-sent", Carriers::Clock, no_ping_is_sent);
+}
+
+/// A hook may ask its client, which need not answer: one session does not take the places of another.
+async fn too_many_hooks(cx: Cx) {
+    let release = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&release);
+    let script = Script::new(|_, _| async { Reply::empty() }).hearing(move |_, _| {
+        let gate = Arc::clone(&gate);
+        async move { gate.acquire().await.map_or((), |permit| permit.forget()) }
+    });
+    let client = cx.serve(StreamableHttpService::new(script)).await;
+    let (one, other) = (session::open(&client, cx.revision).await, session::open(&client, cx.revision).await);
+    let send = async |session: &Session| client.send(session.notification("notifications/x", Value::Null)).await.status;
+    for _ in 0..64 {
+        assert_eq!(send(&one).await, 202);
+    }
+    assert_eq!(send(&one).await, 503);
+    assert_eq!(send(&other).await, 202);
+    release.add_permits(65);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(send(&one).await, 202);
 }
 
 /// A response that nobody waits for is refused, and no id is given back: it would answer a request nobody made.
@@ -109,7 +134,7 @@ async fn notification(cx: Cx) {
 /// Nobody waits for the hook: not the client, whatever becomes of it.
 async fn notification_hook(cx: Cx) {
     let (entered, mut runs) = tokio::sync::mpsc::unbounded_channel();
-    let declare = |script: crate::support::handler::Script, _| {
+    let declare = |script: Script, _| {
         script.hearing(move |notification, cx| {
             let entered = entered.clone();
             let panics = notification.method() == "notifications/panic";

@@ -1,11 +1,11 @@
 //! Many and large messages, and what bounds them.
 
-use mcp_transport::{Capabilities, Limits, RefusalKind, Reply};
+use mcp_transport::{Capabilities, Limits, RefusalKind, Reply, Revision};
 use serde_json::{Value, json};
 
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::handler::Script;
-use crate::support::peer::Peer;
+use crate::support::peer::{Peer, request};
 use crate::support::seen::Refusals;
 use crate::support::stage::Stage;
 
@@ -16,7 +16,7 @@ pub fn register(wire: &mut Wire) {
     wire.any("limit/each/stdio-unwritten", Carriers::Clock, a_place_is_held_until_the_answer_is_written);
     wire.any("limit/each/stdio-refusals", Carriers::Clock, refusals_are_bounded);
     wire.any("limit/each/stdio-batch-refusals", Carriers::Clock, refusals_in_batches_are_bounded);
-    wire.modern("limit/each/stdio-listen-refusals", Carriers::Clock, refused_subscriptions_are_bounded);
+    wire.any("limit/each/stdio-listen-refusals", Carriers::Clock, refused_subscriptions_are_bounded);
     wire.any_legacy("limit/each/stdio-ping", Carriers::Clock, a_ping_is_never_refused);
     wire.any("fault/panic/stdio", Carriers::Clock, a_panic_costs_one_request);
 }
@@ -139,15 +139,15 @@ async fn refusals_in_batches_are_bounded(cx: Cx) {
     }
 }
 
-/// What a subscription is refused with holds a place until it is written.
+/// What a subscription is refused with holds a place until it is written, also after a handshake on the same stream.
 async fn refused_subscriptions_are_bounded(cx: Cx) {
     let script = Stage::default().script().declaring(Capabilities::new().resources_subscribe());
     let script = script.deciding(|_, _| async { std::panic::resume_unwind(Box::new("as asked")) });
     let limits = Limits::default().in_flight(50);
-    let mut peer = Peer::built(cx.revision, script, 256, |builder| builder.limits(limits));
+    let mut peer = Peer::built(cx.revision, script, 256, |builder| builder.limits(limits)).ready().await;
     let params = json!({"notifications": {"resourceSubscriptions": ["x:/"]}});
     for id in 0..300 {
-        peer.send(peer.request(id, "subscriptions/listen", params.clone())).await;
+        peer.send(request(Revision::V2026_07_28, id, "subscriptions/listen", params.clone())).await;
         tokio::task::yield_now().await;
     }
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
