@@ -11,11 +11,14 @@ use std::time::Duration;
 
 use mcp_transport::{
     Capabilities, Changes, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StdioTransport,
-    StreamableHttpService, Transport, drain_all,
+    StreamableHttpService, drain_all,
 };
 use serde::Deserialize;
 use serde_json::json;
 use tokio::signal;
+
+/// What is at work gets this long to finish.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// What clients have noted. Each note is a resource.
 #[derive(Default)]
@@ -77,19 +80,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tokio::spawn(async move { axum::serve(listener, app).await });
 
     let terminated = terminated()?;
-    let ended = async { stdio.serve().await };
-    tokio::pin!(ended);
-    tokio::select! {
-        end = &mut ended => drop(end?),
-        () = terminated => {
-            let transports: [&dyn Transport; 2] = [&stdio, &http];
-            let (_, end) = tokio::join!(drain_all(&transports, Duration::from_secs(5)), &mut ended);
-            end?;
-            return Ok(());
-        }
-    }
-    // The host is gone; the others get their time.
-    drain_all(&[&http], Duration::from_secs(5)).await;
+    let (host, pages) = (stdio.clone(), http.clone());
+    tokio::spawn(async move {
+        terminated.await;
+        drain_all(&[&host, &pages], DRAIN_TIME).await;
+    });
+
+    stdio.serve().await?;
+    // The host is gone, or the drain has ended its stream; the others get their time.
+    drain_all(&[&http], DRAIN_TIME).await;
     Ok(())
 }
 

@@ -98,8 +98,8 @@ impl RequestContext {
         self.call.via.extensions()
     }
 
-    /// Returns on whose behalf the request comes, as
-    /// [`principal`](crate::StreamableHttpBuilder::principal) read it.
+    /// Returns on whose behalf the request comes: what [`principal`](crate::StreamableHttpBuilder::principal) read from
+    /// its head, or what the [byte stream](crate::StdioBuilder::principal) has.
     pub fn principal(&self) -> Option<&Principal> {
         self.call.principal.as_ref()
     }
@@ -381,11 +381,11 @@ fn own_way(method: &str) -> Option<&'static str> {
     match method {
         method::PROGRESS => Some("RequestContext::progress"),
         method::MESSAGE => Some("RequestContext::log"),
-        "notifications/tools/list_changed"
-        | "notifications/prompts/list_changed"
-        | "notifications/resources/list_changed"
-        | "notifications/resources/updated" => Some("Changes"),
-        method::CANCELLED | "notifications/subscriptions/acknowledged" => Some("nothing: the transport sends it"),
+        method::TOOLS_LIST_CHANGED
+        | method::PROMPTS_LIST_CHANGED
+        | method::RESOURCES_LIST_CHANGED
+        | method::RESOURCES_UPDATED => Some("Changes"),
+        method::CANCELLED | method::ACKNOWLEDGED => Some("nothing: the transport sends it"),
         _ => None,
     }
 }

@@ -155,6 +155,7 @@ mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod transport;
+mod turn;
 
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// The transport compares principals and never reads them; what belongs to one is hidden from all others. Choose what
 /// stays the same when a token is refreshed: the subject, not the token.
 ///
-/// [`StreamableHttpBuilder::principal`](crate::StreamableHttpBuilder::principal) says where it comes from, and
+/// [`StreamableHttpBuilder::principal`](crate::StreamableHttpBuilder::principal) says where it comes from,
+/// [`StdioBuilder::principal`](crate::StdioBuilder::principal) which one a byte stream has, and
 /// [`RequestContext::principal`](crate::RequestContext::principal) gives it to the handler.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(Arc<str>);

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::protocol::sse::Frame;
 use crate::store::{Found, Log, Record, Unresumable};
+use crate::turn::Turn;
 
 /// A message counts at least this part of the queue, so that one number bounds both bytes and messages.
 const MOST_MESSAGES: u32 = 256;
@@ -110,15 +111,6 @@ struct State {
     /// How long the client is to wait, where it is let go before there is a stream.
     retry: Option<Duration>,
     record: Option<Record>,
-}
-
-/// Counts the readers, so that an older one knows that it has been superseded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Turn(u64);
-
-impl Turn {
-    /// The reader that a queue begins with.
-    pub(crate) const FIRST: Self = Self(0);
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -272,7 +264,7 @@ impl Queue {
         }
         let replayed = events.into_iter().map(|event| Message { event, cost: 0 }).collect();
         let dropped = std::mem::replace(&mut state.messages, replayed);
-        state.turn = Turn(state.turn.0 + 1);
+        state.turn = state.turn.next();
         state.presence = Presence::Reading;
         let turn = state.turn;
         wake(state);

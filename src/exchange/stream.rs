@@ -7,12 +7,13 @@ use bytes::Bytes;
 
 use super::keep_alive::KeepAlive;
 use super::lifecycle::OpenStream;
-use super::queue::{Opening, Queue, Turn};
+use super::queue::{Opening, Queue};
 use super::subject::Subject;
 use crate::cancel::CancelCause;
 use crate::protocol::sse;
 use crate::server::Server;
 use crate::session::{AnswerStream, Session, SessionState};
+use crate::turn::Turn;
 
 /// The events of an answer that belongs to its exchange. Dropping it before its end cancels the work.
 #[derive(Debug)]

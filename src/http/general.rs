@@ -13,6 +13,7 @@ use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
 use crate::session::{Kept, SessionState};
 use crate::subscribe::{Place, Wants};
+use crate::turn::Turn;
 
 /// What becomes of a second GET while the stream that an earlier one opened in the same session is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ enum Source {
     /// A place in the hub: what is published while it is open.
     Place(Place),
     /// This turn of the general stream that the session keeps.
-    Kept { turn: u64 },
+    Kept { turn: Turn },
 }
 
 const GREETING: Bytes = Bytes::from_static(sse::KEEP_ALIVE);

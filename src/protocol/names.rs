@@ -14,7 +14,9 @@ pub(crate) mod method {
     pub(crate) const PROGRESS: &str = "notifications/progress";
     pub(crate) const PROMPTS_GET: &str = "prompts/get";
     pub(crate) const PROMPTS_LIST: &str = "prompts/list";
+    pub(crate) const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
     pub(crate) const RESOURCES_LIST: &str = "resources/list";
+    pub(crate) const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
     pub(crate) const RESOURCES_READ: &str = "resources/read";
     pub(crate) const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
     pub(crate) const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
@@ -25,6 +27,7 @@ pub(crate) mod method {
     pub(crate) const SET_LEVEL: &str = "logging/setLevel";
     pub(crate) const TOOLS_CALL: &str = "tools/call";
     pub(crate) const TOOLS_LIST: &str = "tools/list";
+    pub(crate) const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
 
     /// Whether results of the method say for how long they may be kept (2026-07-28, Caching).
     pub(crate) fn has_cache_hints(method: &str) -> bool {

@@ -7,13 +7,13 @@ use http::Extensions;
 
 use super::hooks::Hooks;
 use crate::cancel::CancelCause;
-use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::outbox::Outbox;
 use crate::principal::Principal;
 use crate::protocol::envelope::Message;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::revision::Revision;
+use crate::protocol::sse::Frame;
 use crate::server::Server;
 use crate::session::{InFlight, SessionEnd, SessionState, farewell};
 use crate::subscribe::Hub;
@@ -104,10 +104,12 @@ impl Connection {
         self.places.fetch_sub(places, Ordering::SeqCst);
     }
 
-    /// Answers with a refusal.
-    pub(super) fn refuse(&self, refusal: &Refusal) {
+    /// Answers with a refusal. `id` is that of the request, where one could be read: also where the refusal itself names
+    /// none, as that of a drain does not. On a byte stream nothing else says whose answer it is.
+    pub(super) fn refuse(&self, refusal: &Refusal, id: Option<&[u8]>) {
         self.server.observer.refused(refusal);
-        self.outbox.courtesy(refusal_frame(refusal).line());
+        let frame = Frame::error(id, refusal.kind().code(), refusal.message(), refusal.data().as_deref());
+        self.outbox.courtesy(frame.line());
     }
 
     pub(super) fn is_busy(&self) -> bool {

@@ -67,7 +67,7 @@ impl Receiver {
         let refusal = Refusal::from(fault);
         match (meant, refusal.id()) {
             (Some(Kind::Notification | Kind::Response), _) => self.connection.server.observer.refused(&refusal),
-            (_, Some(_)) => self.connection.refuse(&refusal),
+            (_, Some(id)) => self.connection.refuse(&refusal, Some(id.as_str().as_bytes())),
             (_, None) => self.garbage(&refusal),
         }
     }
@@ -76,7 +76,7 @@ impl Receiver {
     fn garbage(&mut self, refusal: &Refusal) {
         self.run = self.run.saturating_add(1);
         if self.run <= MOST_IN_A_RUN {
-            self.connection.refuse(refusal);
+            self.connection.refuse(refusal, None);
         } else {
             self.connection.server.observer.refused(refusal);
         }
@@ -108,7 +108,8 @@ impl Receiver {
             Era::Legacy => self.legacy(message, cx),
         };
         if let Err(refusal) = result {
-            self.connection.refuse(&refusal.with_id(id));
+            let text = id.as_ref().map(|id| id.as_str().as_bytes());
+            self.connection.refuse(&refusal.with_id(id.clone()), text);
         }
     }
 

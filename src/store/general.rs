@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::log::{Found, Log};
 use super::record::{Record, Unresumable};
 use crate::subscribe::{Mailbox, Wants};
+use crate::turn::Turn;
 
 /// The general stream of a session. What waits in the mailbox has no id yet: equal changes are one until they are told.
 /// They are told and written in one step, so that no reader that takes over misses what another has taken.
@@ -24,7 +25,7 @@ pub(crate) struct General {
 struct State {
     record: Record,
     /// The turn of the mailbox that reads.
-    turn: u64,
+    turn: Turn,
     /// What it has to read before what is new.
     replay: VecDeque<Bytes>,
 }
@@ -34,18 +35,18 @@ impl General {
     pub(crate) fn begin(log: &Arc<Log>, mailbox: &Arc<Mailbox>, wants: Wants) -> Option<Self> {
         let record = Record::begin(log, Found::General)?;
         mailbox.keep(wants);
-        let state = Mutex::new(State { record, turn: 0, replay: VecDeque::new() });
+        let state = Mutex::new(State { record, turn: Turn::FIRST, replay: VecDeque::new() });
         Some(Self { mailbox: Arc::clone(mailbox), wants, state })
     }
 
     /// Opens the stream, if none is open. Returns its turn.
-    pub(crate) fn open(&self) -> Option<u64> {
+    pub(crate) fn open(&self) -> Option<Turn> {
         let mut state = self.state();
         self.mailbox.open(self.wants).map(|turn| state.turn_to(turn, VecDeque::new()))
     }
 
     /// Opens the stream in the place of one that is open. What that one has not replayed is nobody's any more.
-    pub(crate) fn take_over(&self) -> Option<u64> {
+    pub(crate) fn take_over(&self) -> Option<Turn> {
         let mut state = self.state();
         let (turn, superseded) = self.mailbox.take_over(self.wants)?;
         state.turn_to(turn, VecDeque::new());
@@ -56,7 +57,7 @@ impl General {
 
     /// Opens the stream after this event, in the place of one that is open. Where what followed is gone, all lists count
     /// as changed.
-    pub(crate) fn resume(&self, number: u64) -> Result<Option<u64>, Unresumable> {
+    pub(crate) fn resume(&self, number: u64) -> Result<Option<Turn>, Unresumable> {
         let mut state = self.state();
         let replay = match state.record.after(number) {
             Err(Unresumable::Unknown) => return Err(Unresumable::Unknown),
@@ -76,7 +77,7 @@ impl General {
     }
 
     /// The next event for the stream of this turn; `None` where it has ended.
-    pub(crate) fn poll_next(&self, turn: u64, cx: &Context<'_>) -> Poll<Option<Bytes>> {
+    pub(crate) fn poll_next(&self, turn: Turn, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.state();
         if state.turn == turn {
             if let Some(event) = state.replay.pop_front() {
@@ -87,13 +88,13 @@ impl General {
     }
 
     /// An event without data, for its id. `None` to a stream that has been superseded.
-    pub(crate) fn mark(&self, turn: u64, retry: Option<Duration>) -> Option<Bytes> {
+    pub(crate) fn mark(&self, turn: Turn, retry: Option<Duration>) -> Option<Bytes> {
         let mut state = self.state();
         (state.turn == turn).then(|| state.record.mark(retry))
     }
 
     /// The stream of this turn is gone. What is due stays due.
-    pub(crate) fn close(&self, turn: u64) {
+    pub(crate) fn close(&self, turn: Turn) {
         let mut state = self.state();
         if state.turn == turn {
             state.replay = VecDeque::new();
@@ -107,7 +108,7 @@ impl General {
 }
 
 impl State {
-    fn turn_to(&mut self, turn: u64, replay: VecDeque<Bytes>) -> u64 {
+    fn turn_to(&mut self, turn: Turn, replay: VecDeque<Bytes>) -> Turn {
         self.turn = turn;
         self.replay = replay;
         turn

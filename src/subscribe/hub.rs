@@ -10,6 +10,7 @@ use super::notice::{Notice, Updated};
 use crate::changes::{Change, Changes, Listener};
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::turn::Turn;
 
 const SHARDS: usize = 16;
 
@@ -71,7 +72,7 @@ impl Hub {
     }
 
     /// Adds the stream of a session: this turn of its mailbox.
-    pub(crate) fn add(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: u64) -> Place {
+    pub(crate) fn add(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: Turn) -> Place {
         self.insert(mailbox, turn, None)
     }
 
@@ -79,7 +80,7 @@ impl Hub {
     pub(crate) fn listen(
         self: &Arc<Self>,
         mailbox: &Arc<Mailbox>,
-        turn: u64,
+        turn: Turn,
         principal: Option<&Principal>,
         most: Most,
     ) -> Result<Place, Refusal> {
@@ -92,7 +93,7 @@ impl Hub {
         self.stand(mailbox, Addressee::Whoever)
     }
 
-    fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: u64, listening: Option<Listening>) -> Place {
+    fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: Turn, listening: Option<Listening>) -> Place {
         let standing = self.stand(mailbox, Addressee::Turn(turn));
         Place { _standing: standing, mailbox: Arc::clone(mailbox), turn, _listening: listening }
     }
@@ -148,7 +149,7 @@ impl Drop for Standing {
 pub(crate) struct Place {
     _standing: Standing,
     mailbox: Arc<Mailbox>,
-    turn: u64,
+    turn: Turn,
     _listening: Option<Listening>,
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::notice::{Notice, Updated};
 use crate::capabilities::Capabilities;
+use crate::turn::Turn;
 
 /// What a listener wants to hear of, resources apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,8 +51,8 @@ struct State {
     bytes: usize,
     stream: Stream,
     unread: Unread,
-    /// Counts the streams that have read, so that an older one knows that it has been superseded.
-    turn: u64,
+    /// That of the newest stream.
+    turn: Turn,
     reader: Option<Waker>,
 }
 
@@ -85,7 +86,7 @@ enum Unread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addressee {
     /// The stream of this turn.
-    Turn(u64),
+    Turn(Turn),
     /// Whichever stream reads it, now or later.
     Whoever,
 }
@@ -114,14 +115,14 @@ const MOST_MESSAGE_BYTES: usize = 1 << 20;
 
 impl Mailbox {
     /// Opens a stream, if none is open. Changes are kept from now on. Returns its turn.
-    pub(crate) fn open(&self, wants: Wants) -> Option<u64> {
+    pub(crate) fn open(&self, wants: Wants) -> Option<Turn> {
         let mut state = self.state();
         (state.stream == Stream::None).then(|| state.open(wants))
     }
 
     /// Opens a stream in the place of one that is open. Returns its turn, and the reader whose turn is over: to be woken
     /// under no lock.
-    pub(crate) fn take_over(&self, wants: Wants) -> Option<(u64, Option<Waker>)> {
+    pub(crate) fn take_over(&self, wants: Wants) -> Option<(Turn, Option<Waker>)> {
         let mut state = self.state();
         (state.stream != Stream::Ended).then(|| (state.open(wants), state.reader.take()))
     }
@@ -141,7 +142,7 @@ impl Mailbox {
 
     /// The stream of this turn is gone. Changes that it did not read are dropped, unless they are to be kept; a message
     /// waits for the next stream.
-    pub(crate) fn close(&self, turn: u64) {
+    pub(crate) fn close(&self, turn: Turn) {
         let mut state = self.state();
         if state.turn == turn && state.stream == Stream::Open {
             state.stream = Stream::None;
@@ -222,7 +223,7 @@ impl Mailbox {
     }
 
     /// The next change for the stream of this turn; `None` where it has ended.
-    pub(crate) fn poll_next(&self, turn: u64, cx: &Context<'_>) -> Poll<Option<Notice>> {
+    pub(crate) fn poll_next(&self, turn: Turn, cx: &Context<'_>) -> Poll<Option<Notice>> {
         let mut state = self.state();
         if state.turn != turn {
             return Poll::Ready(None);
@@ -246,10 +247,10 @@ impl Mailbox {
 }
 
 impl State {
-    fn open(&mut self, wants: Wants) -> u64 {
+    fn open(&mut self, wants: Wants) -> Turn {
         self.stream = Stream::Open;
         self.wants = wants;
-        self.turn += 1;
+        self.turn = self.turn.next();
         self.turn
     }
 

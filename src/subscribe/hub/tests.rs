@@ -100,7 +100,7 @@ fn those_turned_away_leave_nothing() {
     for most in [Most { in_all: 0, by_principal: 9 }, Most { in_all: 9, by_principal: 0 }] {
         let hub = Arc::new(Hub::default());
         let mailbox = Arc::new(Mailbox::default());
-        assert!(hub.listen(&mailbox, 1, Some(&Principal::new("a")), most).is_err());
+        assert!(hub.listen(&mailbox, Turn::FIRST, Some(&Principal::new("a")), most).is_err());
         is_empty(&hub);
     }
 }

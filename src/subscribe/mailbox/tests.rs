@@ -73,7 +73,7 @@ struct Model {
     /// What has changed since it was last told, and when it first did.
     due: BTreeMap<&'static str, u64>,
     clock: u64,
-    open: Option<u64>,
+    open: Option<Turn>,
     ended: bool,
 }
 
@@ -100,7 +100,7 @@ impl Model {
 struct Trial {
     mailbox: Mailbox,
     model: Model,
-    turns: Vec<u64>,
+    turns: Vec<Turn>,
     woken: Arc<Woken>,
     /// Whether the reader of the open stream has been told to wait, and not been woken since.
     waits: bool,
