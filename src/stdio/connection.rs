@@ -107,9 +107,13 @@ impl Connection {
     /// Answers with a refusal. `id` is that of the request, where one could be read: also where the refusal itself names
     /// none, as that of a drain does not. On a byte stream nothing else says whose answer it is.
     pub(super) fn refuse(&self, refusal: &Refusal, id: Option<&[u8]>) {
+        self.outbox.courtesy(self.refusal(refusal, id).line());
+    }
+
+    /// The same for one of a batch, whose answers leave together.
+    pub(super) fn refusal(&self, refusal: &Refusal, id: Option<&[u8]>) -> Frame {
         self.server.observer.refused(refusal);
-        let frame = Frame::error(id, refusal.kind().code(), refusal.message(), refusal.data().as_deref());
-        self.outbox.courtesy(frame.line());
+        Frame::error(id, refusal.kind().code(), refusal.message(), refusal.data().as_deref())
     }
 
     pub(super) fn is_busy(&self) -> bool {

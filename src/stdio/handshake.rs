@@ -7,7 +7,6 @@ use std::task::Context;
 use super::listen;
 use super::owed::{Answering, BatchAnswering, Owed};
 use super::receive::Receiver;
-use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::Form;
 use crate::exchange::lifecycle::Ticket;
 use crate::exchange::{self, Drive, InitializeParams};
@@ -98,10 +97,7 @@ impl Receiver {
     ) -> Result<(), Frame> {
         let message = match element {
             Ok(message) => message,
-            Err(fault) => {
-                let is_told = !matches!(fault.meant, Some(Kind::Notification | Kind::Response));
-                return self.refused(&Refusal::from(fault), is_told);
-            }
+            Err(fault) => return self.broken_element(fault),
         };
         match message.kind {
             Kind::Notification => {
@@ -114,16 +110,21 @@ impl Receiver {
                 let id = message.id();
                 match self.element_request(revision, message, ids) {
                     Ok((drive, owed)) => answering.push(drive, owed),
-                    Err(refusal) => return self.refused(&refusal.with_id(id), true),
+                    Err(refusal) => {
+                        let text = id.as_ref().map(|id| id.as_str().as_bytes());
+                        return Err(self.connection.refusal(&refusal.with_id(id.clone()), text));
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    fn refused(&self, refusal: &Refusal, is_told: bool) -> Result<(), Frame> {
-        self.connection.server.observer.refused(refusal);
-        if is_told { Err(refusal_frame(refusal)) } else { Ok(()) }
+    /// Whoever meant to tell or to answer is not answered.
+    fn broken_element(&self, fault: BodyFault) -> Result<(), Frame> {
+        let (meant, id) = (fault.meant, fault.id.clone());
+        let frame = self.connection.refusal(&Refusal::from(fault), id.as_ref().map(|id| id.as_str().as_bytes()));
+        if matches!(meant, Some(Kind::Notification | Kind::Response)) { Ok(()) } else { Err(frame) }
     }
 
     fn element_request(

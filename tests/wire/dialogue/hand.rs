@@ -198,7 +198,7 @@ async fn faults(cx: Cx) {
     if cx.modern() {
         let unknown = json!({"inputRequests": {"a": {"method": "x/y", "params": {}}}});
         let heard = send("tools/call", json!({"name": "t", "arguments": unknown})).await;
-        assert_eq!(heard, ["internal: the client cannot be asked this"]);
+        assert!(heard.len() == 1 && heard[0].starts_with("internal: the client cannot be asked this"), "{heard:?}");
     }
 }
 
@@ -233,10 +233,9 @@ async fn sessionless(cx: Cx) {
     let bench = Bench::with(cx, handler, with_keys).await;
     let call = Call::legacy(cx.revision, "tools/call", json!({"name": "t"}));
     bench.client.send(call).await.error(StatusCode::OK, -32603, Some(&json!(1))).await;
-    assert_eq!(
-        (bench.take_runs(), bench.heard.take()),
-        (1, vec!["internal: there is no way to ask the client".to_owned()])
-    );
+    let heard = bench.heard.take();
+    assert!(heard.len() == 1 && heard[0].starts_with("internal: there is no way to ask the client"), "{heard:?}");
+    assert_eq!(bench.take_runs(), 1);
 }
 
 /// A state of its own is sealed like any other.
