@@ -117,6 +117,7 @@ impl Tools {
             self.cut.0.store(step == 2, Ordering::SeqCst);
             cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
         }
+        apart(interval_ms).await;
         format!("broke off before {to}")
     }
 
@@ -148,10 +149,14 @@ async fn count(Count { to, interval_ms }: Count, cx: &RequestContext) -> Result<
         cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
         cx.log(LogLevel::Info, format!("{step} of {to}")).await?;
     }
-    // On a pipe a client may read the last report and the answer at once, and those of TypeScript then forget the report:
-    // they look at notifications only after all that came with them.
-    tokio::time::sleep(Duration::from_millis(interval_ms)).await;
+    apart(interval_ms).await;
     Ok(format!("counted to {to}"))
+}
+
+/// Keeps the last report and the answer apart. Where a client reads both at once, those of TypeScript forget the report:
+/// they look at notifications only after all that came with them.
+async fn apart(interval_ms: u64) {
+    tokio::time::sleep(Duration::from_millis(interval_ms)).await;
 }
 
 /// Lets the connection go before each report of progress.
@@ -162,6 +167,7 @@ async fn poll(Count { to, interval_ms }: Count, cx: &RequestContext) -> String {
         tokio::time::sleep(interval).await;
         cx.progress(Progress::new(f64::from(step)).total(f64::from(to))).await;
     }
+    apart(interval_ms).await;
     format!("polled to {to}")
 }
 
