@@ -17,6 +17,8 @@ use mcp_transport::{
 };
 use serde_json::{Value, json};
 
+pub use self::same::interview;
+
 use crate::harness::{Cx, Wire};
 use crate::support::client::Client;
 use crate::support::dialogue::{self, said};

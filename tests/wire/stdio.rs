@@ -1,5 +1,6 @@
 //! Byte streams: one message a line, both eras on one stream.
 
+mod ask;
 mod bad;
 mod batch;
 mod cancel;
@@ -14,6 +15,7 @@ mod sending;
 use crate::harness::Wire;
 
 pub fn register(wire: &mut Wire) {
+    ask::register(wire);
     frame::register(wire);
     bad::register(wire);
     cancel::register(wire);

@@ -38,7 +38,7 @@ async fn play(cx: Cx, one: &Bench, other: &Bench, answer: impl FnMut(&Asked) -> 
 }
 
 /// Asks in a loop, together, and one after the other.
-async fn interview(cx: RequestContext) -> Result<Reply, McpError> {
+pub async fn interview(cx: RequestContext) -> Result<Reply, McpError> {
     let (mut name, mut turns) = (String::new(), 0);
     while name.is_empty() {
         turns += 1;
