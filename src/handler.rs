@@ -94,7 +94,8 @@ pub trait McpHandler: Send + Sync + 'static {
     /// Hears a notification, such as `notifications/roots/list_changed`. Default: ignores it.
     ///
     /// The client does not wait for it and does not cancel it by going away; the deadline and a drain whose time is over
-    /// do. At most 1,024 may wait in one transport at once; past it the client sees 503, on a byte stream nothing.
+    /// do. At most 1,024 may wait in one transport at once, and 64 of one session over HTTP; past it the client sees 503,
+    /// on a byte stream nothing.
     fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
         let _ = (notification, cx);
         async {}
