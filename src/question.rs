@@ -38,7 +38,9 @@ use crate::protocol::shape;
 #[derive(Clone, Debug)]
 pub struct Question {
     method: Cow<'static, str>,
-    params: Option<Box<RawValue>>,
+    params: Box<RawValue>,
+    /// Read once: it is asked for in every round, and of every answer.
+    kind: InputKind,
     timeout: Option<Duration>,
 }
 
@@ -99,7 +101,8 @@ impl Question {
         if !params.get().starts_with('{') {
             return Err(McpError::internal(format!("the params of {method} are not an object")));
         }
-        Ok(Self { method, params: Some(params), timeout: None })
+        let kind = InputKind::of(&method, parsed(&params).as_ref());
+        Ok(Self { method, params, kind, timeout: None })
     }
 
     /// How long to wait for the answer: after that the question fails with [`AskError::TimedOut`].
@@ -117,40 +120,40 @@ impl Question {
         &self.method
     }
 
-    pub(crate) fn params(&self) -> Option<&RawValue> {
-        self.params.as_deref()
+    pub(crate) fn params(&self) -> &RawValue {
+        &self.params
     }
 
     /// The params as a client of the revision reads them. `new_id` makes an `elicitationId` where one is missing.
-    pub(crate) fn params_for(&self, revision: Revision, new_id: impl FnOnce() -> String) -> Option<Cow<'_, RawValue>> {
-        let params = self.params()?;
+    pub(crate) fn params_for(&self, revision: Revision, new_id: impl FnOnce() -> String) -> Cow<'_, RawValue> {
+        let params = self.params();
         let edits = shape::question(&self.method, revision, params.get().as_bytes(), new_id);
         if edits.is_empty() {
-            return Some(Cow::Borrowed(params));
+            return Cow::Borrowed(params);
         }
         let mut shaped = Vec::new();
         edits.apply(params.get().as_bytes(), &mut shaped);
         // JSON stays JSON.
         let shaped = String::from_utf8(shaped).ok().and_then(|shaped| RawValue::from_string(shaped).ok());
-        Some(shaped.map_or(Cow::Borrowed(params), Cow::Owned))
+        shaped.map_or(Cow::Borrowed(params), Cow::Owned)
     }
 
     pub(crate) fn own_timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    pub(crate) fn kind(&self) -> InputKind {
-        InputKind::of(&self.method, self.parsed().as_ref())
+    pub(crate) const fn kind(&self) -> InputKind {
+        self.kind
     }
 
     /// What it is known by, under a name.
     pub(crate) fn digest(&self, name: &str) -> u128 {
-        input::digest(name, &self.method, self.parsed().as_ref())
+        input::digest(name, &self.method, parsed(&self.params).as_ref())
     }
+}
 
-    fn parsed(&self) -> Option<Value> {
-        serde_json::from_str(self.params.as_ref()?.get()).ok()
-    }
+fn parsed(params: &RawValue) -> Option<Value> {
+    serde_json::from_str(params.get()).ok()
 }
 
 /// A client's answer to a [`Question`].
@@ -335,7 +338,7 @@ mod tests {
             a: u8,
         }
         let question = Question::form("?", Ordered { b: 1, a: 2 }).unwrap();
-        assert_eq!(question.params().unwrap().get(), r#"{"message":"?","requestedSchema":{"b":1,"a":2}}"#);
+        assert_eq!(question.params().get(), r#"{"message":"?","requestedSchema":{"b":1,"a":2}}"#);
         let other_order = Question::form("?", json!({"a": 2, "b": 1})).unwrap();
         assert_eq!(question.digest("n"), other_order.digest("n"));
     }

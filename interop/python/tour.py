@@ -7,6 +7,8 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
 
+from steps import expect, step
+
 # What the user fills in, whatever form it is.
 FORM = {"name": "Ann", "color": "red", "ok": True, "username": "ann", "email": "ann@example.com", "context": "tea"}
 
@@ -115,19 +117,6 @@ async def cancel(client):
         await texts(client, "slow_compute", {"seconds": 60, "label": "it"})
     expect("given up", scope.cancelled_caught, True)
     await says(client, "Hello, Ann!", "greet", {"name": "Ann"})
-
-
-def expect(what, found, expected):
-    if found != expected:
-        raise AssertionError(f"{what}: {found!r}")
-
-
-async def step(name, work):
-    """Prints how a step went."""
-    try:
-        print(name, "ok", await work or "", flush=True)
-    except Exception as error:
-        print(name, "failed", repr(error).replace("\n", " "), flush=True)
 
 
 async def tour(server, mode):

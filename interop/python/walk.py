@@ -8,6 +8,8 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.types import ToolListChangedNotification
 
+from steps import expect, step
+
 MODERN = "2026-07-28"
 TOOLS = ["echo", "count", "poll", "break", "sleep", "cancelled", "finished", "change"]
 
@@ -128,19 +130,6 @@ async def stopped(client, before):
         if time.monotonic() > deadline:
             raise AssertionError("the handler is still running")
         await anyio.sleep(0.05)
-
-
-def expect(what, found, expected):
-    if found != expected:
-        raise AssertionError(f"{what}: {found!r}")
-
-
-async def step(name, work):
-    """Prints how a step went."""
-    try:
-        print(name, "ok", await work or "", flush=True)
-    except Exception as error:
-        print(name, "failed", repr(error).replace("\n", " "), flush=True)
 
 
 async def walk(url, mode):

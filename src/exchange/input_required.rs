@@ -133,8 +133,7 @@ pub(super) fn of_round(call: &Call, round: &Round) -> Result<Reply, Fault> {
     #[derive(Serialize)]
     struct Asked<'a> {
         method: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        params: Option<&'a RawValue>,
+        params: &'a RawValue,
     }
     let request_state = carried::seal(call, &round.carried)?;
     let asked = round.questions.iter().map(|(key, question)| {
@@ -197,9 +196,8 @@ mod tests {
 
     fn parse(json: &str) -> Result<(Vec<String>, Option<String>), &'static str> {
         let required = InputRequired::parse(json.as_bytes())?;
-        let of = |(key, question): &(String, Question)| {
-            format!("{key}: {} {}", question.method(), question.params().map_or("", RawValue::get))
-        };
+        let of =
+            |(key, question): &(String, Question)| format!("{key}: {} {}", question.method(), question.params().get());
         Ok((required.questions.iter().map(of).collect(), required.state))
     }
 

@@ -116,8 +116,7 @@ impl Request {
             jsonrpc: &'static str,
             id: u64,
             method: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            params: Option<Cow<'a, RawValue>>,
+            params: Cow<'a, RawValue>,
         }
         let params = question.params_for(self.call.revision, || self.elicitation_id());
         let ask = Ask { jsonrpc: "2.0", id: self.id, method: question.method(), params };
