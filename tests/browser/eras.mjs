@@ -159,7 +159,7 @@ async function logs(tab) {
   await tab.says('#notes', 'Tool execution completed');
   assert.equal(await tab.page.locator('#notes li').count(), 3);
   // Every message is in the log, with its headers.
-  const entry = tab.page.locator('#log li', { hasText: 'tools/call' }).first();
+  const entry = tab.page.locator('#log li', { has: tab.page.locator('code', { hasText: /^tools\/call$/ }) }).first();
   await entry.locator('summary').click();
   assert.match(await entry.innerText(), /MCP-Protocol-Version: 202[56].*"method": "tools\/call"/s);
 }
