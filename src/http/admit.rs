@@ -80,6 +80,7 @@ fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>
         return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
+    shared.authorize_get(parts, session.revision())?;
     resume::open(shared, &session, parts).map(respond::events)
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::envelope::{BodyFault, BodyFaultKind, RequestId};
@@ -15,6 +15,9 @@ use super::revision::{Era, Revision, Revisions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rung {
+    /// The access token, in front of the transport.
+    #[cfg(feature = "auth")]
+    Token,
     /// The transport is draining.
     Draining,
     /// The `Origin` header.
@@ -35,6 +38,8 @@ pub enum Rung {
     Shape,
     /// The rules of the era and of its revisions.
     Era,
+    /// What the application allows ([`authorize`](crate::StreamableHttpBuilder::authorize)).
+    Authorization,
 }
 
 /// Why a message was refused before a handler ran.
@@ -107,6 +112,26 @@ pub enum RefusalKind {
     NotInThisEra,
     /// The annotations of the tool could not be learned, so its headers could not be checked.
     ListingFailed,
+    /// No access token came with the request.
+    #[cfg(feature = "auth")]
+    Unauthenticated,
+    /// The `Authorization` header came twice, or holds anything but one token.
+    #[cfg(feature = "auth")]
+    MalformedCredentials,
+    /// The verifier does not accept the access token.
+    #[cfg(feature = "auth")]
+    InvalidToken,
+    /// The access token has expired.
+    #[cfg(feature = "auth")]
+    ExpiredToken,
+    /// The access token was issued for another server, or the verifier did not say for which.
+    #[cfg(feature = "auth")]
+    WrongAudience,
+    /// The verifier could not tell whether to accept the access token.
+    #[cfg(feature = "auth")]
+    VerifierUnavailable,
+    /// The application does not allow it ([`authorize`](crate::StreamableHttpBuilder::authorize)).
+    NotAuthorized,
 }
 
 /// One row of the refusal table.
@@ -181,6 +206,28 @@ impl RefusalKind {
                 row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "This protocol version knows only POST")
             }
             Self::ListingFailed => row(Rung::Era, S::OK, code::INTERNAL_ERROR, "Internal error"),
+            #[cfg(feature = "auth")]
+            Self::Unauthenticated => row(Rung::Token, S::UNAUTHORIZED, INVALID, "An access token is required"),
+            #[cfg(feature = "auth")]
+            Self::MalformedCredentials => {
+                row(Rung::Token, S::BAD_REQUEST, INVALID, "Authorization must be Bearer and one token")
+            }
+            #[cfg(feature = "auth")]
+            Self::InvalidToken => row(Rung::Token, S::UNAUTHORIZED, INVALID, "The access token is invalid"),
+            #[cfg(feature = "auth")]
+            Self::ExpiredToken => row(Rung::Token, S::UNAUTHORIZED, INVALID, "The access token has expired"),
+            #[cfg(feature = "auth")]
+            Self::WrongAudience => {
+                row(Rung::Token, S::UNAUTHORIZED, INVALID, "The access token is for another resource")
+            }
+            #[cfg(feature = "auth")]
+            Self::VerifierUnavailable => row(
+                Rung::Token,
+                S::SERVICE_UNAVAILABLE,
+                code::INTERNAL_ERROR,
+                "The access token cannot be verified now; try again later",
+            ),
+            Self::NotAuthorized => row(Rung::Authorization, S::FORBIDDEN, INVALID, "Not allowed"),
         }
     }
 
@@ -208,8 +255,17 @@ impl RefusalKind {
 pub struct Refusal {
     kind: RefusalKind,
     message: Cow<'static, str>,
-    versions: Option<Box<Versions>>,
+    detail: Option<Box<Detail>>,
     id: Option<RequestId>,
+}
+
+/// What some refusals carry besides.
+#[derive(Debug)]
+enum Detail {
+    /// `data`.
+    Versions(Versions),
+    /// `WWW-Authenticate`.
+    Challenge(HeaderValue),
 }
 
 /// `data` of an unsupported version.
@@ -221,7 +277,7 @@ struct Versions {
 
 impl Refusal {
     pub(crate) fn new(kind: RefusalKind) -> Self {
-        Self { kind, message: Cow::Borrowed(kind.row().message), versions: None, id: None }
+        Self { kind, message: Cow::Borrowed(kind.row().message), detail: None, id: None }
     }
 
     /// With a message that says more than the table's.
@@ -233,8 +289,14 @@ impl Refusal {
     pub(crate) fn unsupported(served: Revisions, era: Era, requested: &str) -> Self {
         let supported = served.of(era).map(Revision::as_str).collect();
         let requested = requested.chars().filter(char::is_ascii_graphic).take(64).collect();
-        let versions = Some(Box::new(Versions { supported, requested }));
-        Self { versions, ..Self::new(RefusalKind::UnsupportedVersion) }
+        let detail = Some(Box::new(Detail::Versions(Versions { supported, requested })));
+        Self { detail, ..Self::new(RefusalKind::UnsupportedVersion) }
+    }
+
+    /// With what to do about it, by HTTP.
+    #[must_use]
+    pub(crate) fn with_challenge(self, challenge: HeaderValue) -> Self {
+        Self { detail: Some(Box::new(Detail::Challenge(challenge))), ..self }
     }
 
     /// With the id of the request. A drain turns away all there is, read or not, in the same words.
@@ -261,7 +323,18 @@ impl Refusal {
 
     /// `error.data` as JSON.
     pub(crate) fn data(&self) -> Option<Box<serde_json::value::RawValue>> {
-        serde_json::value::to_raw_value(self.versions.as_deref()?).ok()
+        match self.detail.as_deref()? {
+            Detail::Versions(versions) => serde_json::value::to_raw_value(versions).ok(),
+            Detail::Challenge(_) => None,
+        }
+    }
+
+    /// `WWW-Authenticate`.
+    pub(crate) fn challenge(&self) -> Option<&HeaderValue> {
+        match self.detail.as_deref()? {
+            Detail::Challenge(challenge) => Some(challenge),
+            Detail::Versions(_) => None,
+        }
     }
 }
 
