@@ -8,6 +8,7 @@ mod authority;
 pub(crate) mod classify;
 pub(crate) mod cors;
 pub(crate) mod envelope;
+pub(crate) mod ground;
 pub(crate) mod host;
 pub(crate) mod input;
 mod integer;
