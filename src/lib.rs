@@ -179,6 +179,7 @@ pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;
+pub use protocol::ground::Rule;
 pub use protocol::input::ElicitationAction;
 pub use protocol::level::LogLevel;
 pub use protocol::mirror::NameSource;

@@ -14,6 +14,7 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
 use crate::subscribe::{Decided, Granting, Hub, Most, Place};
@@ -29,7 +30,8 @@ impl Listening {
     /// Judges what is asked for and takes a place.
     pub(super) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
         if call.form == Form::JsonOnly {
-            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
+            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
+                .on(Ground::AcceptStream));
         }
         let limits = &call.server.limits;
         let most = Most { in_all: limits.listeners, by_principal: limits.listeners_by_principal };
