@@ -140,6 +140,9 @@ mod changes;
 mod context;
 mod error;
 mod exchange;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handler;
 mod http;
 mod limits;
