@@ -110,6 +110,7 @@
 //! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
 //!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
 //! - `testing`: a client in process, for an application's own tests.
+//! - `actix`: `actix::Endpoint` mounts the service in actix-web.
 //!
 //! The `examples` directory of the repository has whole servers.
 
@@ -129,6 +130,8 @@
     clippy::unwrap_used
 )]
 
+#[cfg(feature = "actix")]
+mod adapters;
 mod cancel;
 mod capabilities;
 mod changes;
@@ -156,6 +159,9 @@ mod subscribe;
 pub mod testing;
 mod transport;
 mod turn;
+
+#[cfg(feature = "actix")]
+pub use adapters::actix;
 
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
