@@ -112,6 +112,7 @@
 //! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
 //!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
 //! - `testing`: a client in process, for an application's own tests.
+//! - `actix`: `actix::Endpoint` mounts the service in actix-web.
 //!
 //! The `examples` directory of the repository has whole servers.
 
@@ -134,6 +135,8 @@
 #[cfg(feature = "auth")]
 pub mod auth;
 mod authorize;
+#[cfg(feature = "actix")]
+mod adapters;
 mod cancel;
 mod capabilities;
 mod changes;
@@ -164,6 +167,9 @@ mod subscribe;
 pub mod testing;
 mod transport;
 mod turn;
+
+#[cfg(feature = "actix")]
+pub use adapters::actix;
 
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
