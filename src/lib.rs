@@ -96,6 +96,7 @@
 //!
 //! # Where to read on
 //!
+//! - [`guide`]: a page for each subject, and questions by symptom.
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
 //! - [`RequestContext`]: who asks, and the ways back to them.
 //! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts and principals.
@@ -135,6 +136,8 @@ mod changes;
 mod context;
 mod error;
 mod exchange;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod handler;
 mod http;
 mod limits;
