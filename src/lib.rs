@@ -96,9 +96,11 @@
 //!
 //! # Where to read on
 //!
+//! - [`guide`]: a page for each subject, and questions by symptom.
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
 //! - [`RequestContext`]: who asks, and the ways back to them.
-//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts, principals and what they may.
+//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts, principals and what
+//!   they may.
 //! - [`StdioTransport`]: byte streams, from a child process's to a socket's.
 //! - [`Transport`] and [`drain_all`]: shutting down.
 //! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
@@ -132,11 +134,11 @@
     clippy::unwrap_used
 )]
 
+#[cfg(feature = "actix")]
+mod adapters;
 #[cfg(feature = "auth")]
 pub mod auth;
 mod authorize;
-#[cfg(feature = "actix")]
-mod adapters;
 mod cancel;
 mod capabilities;
 mod changes;
@@ -146,6 +148,8 @@ mod exchange;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod handler;
 mod http;
 mod limits;
