@@ -129,6 +129,7 @@
     clippy::unwrap_used
 )]
 
+mod admission;
 mod cancel;
 mod capabilities;
 mod changes;
@@ -160,6 +161,7 @@ mod turn;
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
 };
+pub use admission::PeerKey;
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;

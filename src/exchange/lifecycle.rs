@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{timeout, timeout_at};
 
 use super::call::Call;
+use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -25,8 +26,6 @@ pub(crate) const LAST_POLL: Duration = Duration::from_secs(1);
 pub(crate) struct Lifecycle {
     in_flight: AtomicUsize,
     streams: AtomicUsize,
-    /// Notification hooks that wait.
-    hooks: AtomicUsize,
     draining: AtomicBool,
     /// The deadline of a drain has passed: what shows itself from now on is cancelled at once.
     cut: AtomicBool,
@@ -50,18 +49,6 @@ impl Lifecycle {
             streams: self.streams.load(Ordering::SeqCst),
             ..Counts::default()
         }
-    }
-
-    pub(crate) fn hooks(&self) -> usize {
-        self.hooks.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn hook_waits(&self) {
-        self.hooks.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn hook_is_through(&self) {
-        self.hooks.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn wake_drains(&self) {
@@ -141,14 +128,20 @@ pub(crate) struct Ticket {
     server: Arc<Server>,
     number: Option<u64>,
     lease: Option<Lease>,
+    hold: Option<Hold>,
 }
 
 impl Ticket {
     /// Lets work in, unless the transport is draining. Counted before it looks, so that no drain can end in between.
     pub(crate) fn take(server: &Arc<Server>) -> Result<Self, Refusal> {
         server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
-        let ticket = Self { server: Arc::clone(server), number: None, lease: None };
+        let ticket = Self { server: Arc::clone(server), number: None, lease: None, hold: None };
         if server.lifecycle.is_draining() { Err(Refusal::new(RefusalKind::Draining)) } else { Ok(ticket) }
+    }
+
+    /// Keeps what the request takes of its caller's account for as long.
+    pub(crate) fn count(&mut self, hold: Hold) {
+        self.hold = Some(hold);
     }
 
     /// Keeps the request's place in its session for as long.

@@ -41,7 +41,7 @@ use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
 pub(crate) use input_required::Input;
-pub(crate) use notified::{MOST_HOOKS, hear, heard};
+pub(crate) use notified::{hear, heard};
 use rounds::Round;
 pub(crate) use stream::{AttachedStream, DetachedStream};
 use subject::Subject;

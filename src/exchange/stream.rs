@@ -9,6 +9,7 @@ use super::keep_alive::KeepAlive;
 use super::lifecycle::OpenStream;
 use super::queue::{Opening, Queue};
 use super::subject::Subject;
+use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::protocol::sse;
 use crate::server::Server;
@@ -24,6 +25,8 @@ pub(crate) struct AttachedStream(Events);
 pub(crate) struct DetachedStream {
     events: Events,
     _holds: Option<AnswerStream>,
+    /// What a stream that a GET has opened takes of its caller's account.
+    _hold: Option<Hold>,
 }
 
 impl AttachedStream {
@@ -58,16 +61,21 @@ impl DetachedStream {
             let opening = if session.revision().has_polling() { Opening::Marked } else { Opening::Plain };
             queue.record(&kept.log, opening);
         }
-        Self { _holds: session.map(AnswerStream::of), events: Events::open(subject) }
+        Self { _holds: session.map(AnswerStream::of), events: Events::open(subject), _hold: None }
     }
 
     /// A stream that ends at once, and that nobody has to resume.
     pub(super) fn empty(subject: Subject) -> Self {
-        Self { _holds: subject.session().map(AnswerStream::of), events: Events::open(subject) }
+        Self { _holds: subject.session().map(AnswerStream::of), events: Events::open(subject), _hold: None }
     }
 
     /// The rest of a stream, for a client that has come back.
-    pub(crate) fn resume(server: &Arc<Server>, session: &Arc<SessionState>, queue: Arc<Queue>, turn: Turn) -> Self {
+    pub(crate) fn resume(
+        server: &Arc<Server>,
+        session: &Arc<SessionState>,
+        (queue, turn): (Arc<Queue>, Turn),
+        hold: Hold,
+    ) -> Self {
         let open = OpenStream::of(server);
         server.observer.stream_resumed(&Session::new(Arc::clone(session)));
         let events = Events {
@@ -78,7 +86,7 @@ impl DetachedStream {
             // The first byte goes out at once, as on every stream that a GET opens.
             greeting: Some(Bytes::from_static(sse::KEEP_ALIVE)),
         };
-        Self { _holds: Some(AnswerStream::of(session)), events }
+        Self { _holds: Some(AnswerStream::of(session)), events, _hold: Some(hold) }
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {

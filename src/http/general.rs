@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::service::Shared;
+use crate::admission::Hold;
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::OpenStream;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -35,6 +36,7 @@ pub(crate) struct GeneralStream {
     /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
     greeting: Option<Bytes>,
     ended: bool,
+    _hold: Hold,
 }
 
 /// Where its events come from.
@@ -52,9 +54,9 @@ const RESTART: Duration = Duration::from_secs(5);
 
 impl GeneralStream {
     /// Opens the stream of a session.
-    pub(super) fn open(shared: &Shared, session: &Arc<SessionState>) -> Result<Self, Refusal> {
+    pub(super) fn open(shared: &Shared, session: &Arc<SessionState>, hold: Hold) -> Result<Self, Refusal> {
         let Some(kept) = session.kept() else {
-            return Self::open_place(shared, session);
+            return Self::open_place(shared, session, hold);
         };
         let turn = match shared.second_get {
             SecondGet::Refused => kept.general.open(),
@@ -63,22 +65,22 @@ impl GeneralStream {
         let turn = turn.ok_or_else(|| not_opened(shared, session))?;
         let mark = if session.revision().has_polling() { kept.general.mark(turn, None) } else { None };
         let greeting = [sse::KEEP_ALIVE, mark.as_deref().unwrap_or_default()].concat();
-        Ok(Self::new(shared, session, Source::Kept { turn }, greeting.into()))
+        Ok(Self::new(shared, session, Source::Kept { turn }, greeting.into(), hold))
     }
 
     /// Reads on after an event of the stream, in the place of whoever reads it now.
     pub(super) fn resume(
         shared: &Shared,
         session: &Arc<SessionState>,
-        kept: &Kept,
-        after: u64,
+        (kept, after): (&Kept, u64),
+        hold: Hold,
     ) -> Result<Self, Refusal> {
         let turn = kept.general.resume(after).map_err(|_| refused(session, RefusalKind::UnknownEvent))?;
         let turn = turn.ok_or_else(|| not_opened(shared, session))?;
-        Ok(Self::new(shared, session, Source::Kept { turn }, GREETING))
+        Ok(Self::new(shared, session, Source::Kept { turn }, GREETING, hold))
     }
 
-    fn open_place(shared: &Shared, session: &Arc<SessionState>) -> Result<Self, Refusal> {
+    fn open_place(shared: &Shared, session: &Arc<SessionState>, hold: Hold) -> Result<Self, Refusal> {
         let wants = Wants::of(&shared.server.capabilities);
         let turn = match shared.second_get {
             SecondGet::Refused => session.mailbox().open(wants),
@@ -88,10 +90,10 @@ impl GeneralStream {
             }),
         };
         let turn = turn.ok_or_else(|| not_opened(shared, session))?;
-        Ok(Self::new(shared, session, Source::Place(shared.hub.add(session.mailbox(), turn)), GREETING))
+        Ok(Self::new(shared, session, Source::Place(shared.hub.add(session.mailbox(), turn)), GREETING, hold))
     }
 
-    fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes) -> Self {
+    fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes, hold: Hold) -> Self {
         Self {
             open: OpenStream::of(&shared.server),
             session: Arc::clone(session),
@@ -99,6 +101,7 @@ impl GeneralStream {
             keep_alive: KeepAlive::default(),
             greeting: Some(greeting),
             ended: false,
+            _hold: hold,
         }
     }
 

@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
 use super::respond;
+use crate::admission::Hold;
 use crate::exchange::Answer;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
@@ -15,7 +16,7 @@ use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
-use crate::subscribe::{Decided, Granting, Hub, Most, Place};
+use crate::subscribe::{Decided, Granting, Hub, Place};
 
 /// A listener whose grant is being made.
 pub(super) struct Listening {
@@ -30,9 +31,7 @@ impl Listening {
         if call.form == Form::JsonOnly {
             return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
         }
-        let limits = &call.server.limits;
-        let most = Most { in_all: limits.listeners, by_principal: limits.listeners_by_principal };
-        let granting = Granting::start(Arc::clone(&call), ticket, hub, most)?;
+        let granting = Granting::start(Arc::clone(&call), ticket, hub)?;
         Ok(Self { call, granting: Some(granting) })
     }
 
@@ -67,15 +66,15 @@ pub(crate) struct ListenStream {
     id: Box<[u8]>,
     keep_alive: KeepAlive,
     acknowledgement: Option<Bytes>,
-    /// Gone once the subscription has ended.
-    place: Option<Place>,
+    /// Gone once the subscription has ended, and with it what it takes of its caller's account.
+    place: Option<(Place, Hold)>,
     /// The last event. Gone once it is sent.
     response: Option<Bytes>,
 }
 
 impl ListenStream {
     /// Without an acknowledgement and a place it consists of its response.
-    fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<Place>, response: &Frame) -> Self {
+    fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<(Place, Hold)>, response: &Frame) -> Self {
         let open = OpenStream::of(&call.server);
         call.server.observer.stream_opened(&call.observed());
         Self {
@@ -93,7 +92,7 @@ impl ListenStream {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
         }
-        let Some(place) = &self.place else {
+        let Some((place, _)) = &self.place else {
             return Poll::Ready(self.response.take());
         };
         match place.poll_next(cx) {

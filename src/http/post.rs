@@ -83,9 +83,14 @@ fn modern_post(
     cx: &mut Context<'_>,
 ) -> Result<Posted, Refusal> {
     let Admitted { message, revision } = admitted;
+    let principal = shared.principal(&parts)?;
+    let account = shared.account(&parts, principal.as_ref())?;
+    let mut ticket = ticket;
+    ticket.count(account.take_request().map_err(|full| Refusal::from(full).with_id(message.id()))?);
     let caller = Caller {
         revision,
-        principal: shared.principal(&parts),
+        principal,
+        account,
         session: None,
         form: Form::of(Accepts::of(&parts.headers)),
         via: Via::Http(parts),

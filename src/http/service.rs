@@ -17,11 +17,15 @@ use super::builder::StreamableHttpBuilder;
 use super::future::{ResponseFuture, ServiceFuture};
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
+use crate::admission::{Account, CallerKey, PeerOf};
 use crate::changes::Changes;
+use crate::exchange::caught;
 use crate::handler::McpHandler;
+use crate::observer::Misuse;
 use crate::principal::{Principal, PrincipalOf};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Registry;
 use crate::subscribe::Hub;
@@ -83,6 +87,7 @@ pub(super) struct Shared {
     pub(super) second_get: SecondGet,
     pub(super) sessions: Arc<Registry>,
     pub(super) principal_of: Option<Box<PrincipalOf>>,
+    pub(super) peer_of: Option<Box<PeerOf>>,
 }
 
 /// Whether clients up to 2025-11-25 get sessions.
@@ -100,11 +105,28 @@ pub enum Sessions {
 
 impl Shared {
     /// On whose behalf a request comes.
-    pub(super) fn principal(&self, parts: &request::Parts) -> Option<Principal> {
+    pub(super) fn principal(&self, parts: &request::Parts) -> Result<Option<Principal>, Refusal> {
         match &self.principal_of {
-            Some(principal_of) => principal_of(parts),
-            None => parts.extensions.get().cloned(),
+            Some(principal_of) => self.ask("principal", || principal_of(parts)),
+            None => Ok(parts.extensions.get().cloned()),
         }
+    }
+
+    /// The account of whom a request comes from.
+    pub(super) fn account(&self, parts: &request::Parts, principal: Option<&Principal>) -> Result<Account, Refusal> {
+        let key = match (principal, &self.peer_of) {
+            (None, Some(peer_of)) => self.ask("peer", || peer_of(parts))?.map(CallerKey::Peer),
+            (principal, _) => principal.cloned().map(CallerKey::Principal),
+        };
+        Ok(self.server.admission.account(key))
+    }
+
+    /// Asks the application who the caller is. If it panics, nobody is let in.
+    fn ask<T>(&self, hook: &'static str, ask: impl FnOnce() -> T) -> Result<T, Refusal> {
+        caught(ask).map_err(|message| {
+            self.server.observer.misuse(&Misuse::HookPanicked { hook, message });
+            Refusal::new(RefusalKind::HookPanicked)
+        })
     }
 
     /// Which member of `params` the `Mcp-Name` of a method mirrors.
