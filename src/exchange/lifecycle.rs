@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{timeout, timeout_at};
 
+use super::attended::caught;
 use super::call::Call;
+use super::unread::{Unread, Watched};
 use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
@@ -32,6 +34,8 @@ pub(crate) struct Lifecycle {
     /// How many exchanges drains have cut so far.
     cuts: AtomicUsize,
     idle: Notify,
+    /// The event streams over HTTP, as far as they are read.
+    pub(super) unread: Unread,
     next: AtomicU64,
     waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
 }
@@ -49,6 +53,20 @@ impl Lifecycle {
             streams: self.streams.load(Ordering::SeqCst),
             ..Counts::default()
         }
+    }
+
+    /// Does what giving a stream up means. From then on it does not count.
+    pub(super) fn give_up(&self, stream: &Watched) {
+        if stream.end() {
+            // It may wake whoever sends, and with them anything.
+            stream.give_up().into_iter().for_each(|give_up| drop(caught(give_up)));
+            self.stream_is_over();
+        }
+    }
+
+    fn stream_is_over(&self) {
+        self.streams.fetch_sub(1, Ordering::SeqCst);
+        self.wake_drains();
     }
 
     fn wake_drains(&self) {
@@ -181,24 +199,50 @@ impl Drop for Ticket {
 
 /// One open stream, until dropped.
 #[derive(Debug)]
-pub(crate) struct OpenStream(Arc<Server>);
+pub(crate) struct OpenStream {
+    server: Arc<Server>,
+    /// Over HTTP, where it may go unread.
+    watched: Option<(u64, Arc<Watched>)>,
+}
 
 impl OpenStream {
     pub(crate) fn of(server: &Arc<Server>) -> Self {
         server.lifecycle.streams.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(server))
+        Self { server: Arc::clone(server), watched: None }
+    }
+
+    /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at the
+    /// latest.
+    pub(crate) fn watched(mut self, give_up: impl FnOnce() + Send + 'static) -> Self {
+        self.watched = Some(Unread::watch(&self.server, give_up));
+        self
     }
 
     pub(crate) fn server(&self) -> &Server {
-        &self.0
+        &self.server
+    }
+
+    /// Somebody reads.
+    pub(crate) fn polled(&self) {
+        self.watched.iter().for_each(|(_, watched)| watched.polled());
+    }
+
+    /// Whether it went unread for too long.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.watched.as_ref().is_some_and(|(_, watched)| watched.is_over())
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let lifecycle = &self.0.lifecycle;
-        lifecycle.streams.fetch_sub(1, Ordering::SeqCst);
-        lifecycle.wake_drains();
+        let lifecycle = &self.server.lifecycle;
+        let is_counted = self.watched.take().is_none_or(|(number, watched)| {
+            lifecycle.unread.let_go(number);
+            watched.end()
+        });
+        if is_counted {
+            lifecycle.stream_is_over();
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod rounds;
 mod stream;
 pub(crate) mod subject;
 mod undecided;
+mod unread;
 mod work;
 
 use std::panic::AssertUnwindSafe;

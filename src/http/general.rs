@@ -36,7 +36,6 @@ pub(crate) struct GeneralStream {
     /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
     greeting: Option<Bytes>,
     ended: bool,
-    _hold: Hold,
 }
 
 /// Where its events come from.
@@ -45,6 +44,25 @@ enum Source {
     Place(Place),
     /// This turn of the general stream that the session keeps.
     Kept { turn: Turn },
+}
+
+impl Source {
+    /// What closes the stream where it goes unread. What it takes of its caller's account goes with it.
+    fn closing(&self, session: &Arc<SessionState>, hold: Hold) -> impl FnOnce() + Send + 'static {
+        let session = Arc::clone(session);
+        let close: Box<dyn FnOnce() + Send> = match self {
+            Self::Place(place) => Box::new(place.closing()),
+            Self::Kept { turn } => {
+                let (turn, session) = (*turn, Arc::clone(&session));
+                Box::new(move || session.kept().iter().for_each(|kept| kept.general.close(turn)))
+            }
+        };
+        move || {
+            close();
+            session.touch();
+            drop(hold);
+        }
+    }
 }
 
 const GREETING: Bytes = Bytes::from_static(sse::KEEP_ALIVE);
@@ -95,17 +113,20 @@ impl GeneralStream {
 
     fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes, hold: Hold) -> Self {
         Self {
-            open: OpenStream::of(&shared.server),
+            open: OpenStream::of(&shared.server).watched(source.closing(session, hold)),
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),
             greeting: Some(greeting),
             ended: false,
-            _hold: hold,
         }
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.open.polled();
+        if self.open.is_given_up() {
+            return Poll::Ready(None);
+        }
         if let Some(greeting) = self.greeting.take() {
             return Poll::Ready(Some(greeting));
         }
@@ -140,7 +161,7 @@ impl GeneralStream {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.ended
+        self.ended || self.open.is_given_up()
     }
 }
 

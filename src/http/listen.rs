@@ -8,7 +8,6 @@ use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
 use super::respond;
-use crate::admission::Hold;
 use crate::exchange::Answer;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
@@ -41,16 +40,23 @@ impl Listening {
             return Poll::Pending;
         };
         let decided = ready!(granting.poll(cx));
-        let place = self.granting.take().map(Granting::into_place);
+        let Some((place, hold, open)) = self.granting.take().map(Granting::into_place) else {
+            return Poll::Pending;
+        };
         let stream = match decided {
             Decided::Granted { acknowledgement, end } => {
-                ListenStream::new(&self.call, Some(acknowledgement.event()), place, &end.frame)
+                let (close, first) = (place.closing(), acknowledgement.event());
+                let open = open.watched(move || {
+                    close();
+                    drop(hold);
+                });
+                ListenStream::new(&self.call, open, Some((first, place)), &end.frame)
             }
             // The error, to a client that reads nothing else.
             Decided::Refused(Finished { status, frame, .. })
                 if status == StatusCode::OK && self.call.form == Form::SseOnly =>
             {
-                ListenStream::new(&self.call, None, None, &frame)
+                ListenStream::new(&self.call, open.watched(|| ()), None, &frame)
             }
             Decided::Refused(Finished { status, frame, .. }) => {
                 return Poll::Ready(respond::answer(Answer::Json(status, frame.json())));
@@ -66,16 +72,16 @@ pub(crate) struct ListenStream {
     id: Box<[u8]>,
     keep_alive: KeepAlive,
     acknowledgement: Option<Bytes>,
-    /// Gone once the subscription has ended, and with it what it takes of its caller's account.
-    place: Option<(Place, Hold)>,
+    /// Gone once the subscription has ended.
+    place: Option<Place>,
     /// The last event. Gone once it is sent.
     response: Option<Bytes>,
 }
 
 impl ListenStream {
     /// Without an acknowledgement and a place it consists of its response.
-    fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<(Place, Hold)>, response: &Frame) -> Self {
-        let open = OpenStream::of(&call.server);
+    fn new(call: &Call, open: OpenStream, granted: Option<(Bytes, Place)>, response: &Frame) -> Self {
+        let (acknowledgement, place) = granted.unzip();
         call.server.observer.stream_opened(&call.observed());
         Self {
             open,
@@ -89,10 +95,14 @@ impl ListenStream {
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.open.polled();
+        if self.open.is_given_up() {
+            return Poll::Ready(None);
+        }
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
         }
-        let Some((place, _)) = &self.place else {
+        let Some(place) = &self.place else {
             return Poll::Ready(self.response.take());
         };
         match place.poll_next(cx) {
@@ -109,6 +119,6 @@ impl ListenStream {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.response.is_none()
+        self.open.is_given_up() || self.response.is_none()
     }
 }

@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::owed::Owed;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
-use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::exchange::lifecycle::Ticket;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::{self, Frame};
 use crate::session::SessionState;
@@ -38,9 +38,8 @@ async fn listen(connection: Arc<Connection>, mut granting: Granting, owed: Owed)
         Decided::Refused(finished) => return owed.settle(&finished),
     };
     let call = Arc::clone(granting.call());
-    let _open = OpenStream::of(&call.server);
     call.server.observer.stream_opened(&call.observed());
-    let (place, _hold) = granting.into_place();
+    let (place, _hold, _open) = granting.into_place();
     let told = tell(&connection, &call, acknowledgement, place);
     let cancelled = call.cancellation.cancelled();
     match select(std::pin::pin!(told), std::pin::pin!(cancelled)).await {

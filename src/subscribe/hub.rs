@@ -129,6 +129,14 @@ impl Place {
     }
 }
 
+impl Place {
+    /// What closes the stream though the place is still held.
+    pub(crate) fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let (mailbox, turn) = (Arc::clone(&self.mailbox), self.turn);
+        move || mailbox.close(turn)
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         self.mailbox.close(self.turn);

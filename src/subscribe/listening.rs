@@ -15,7 +15,7 @@ use crate::capabilities::Capabilities;
 use crate::context::RequestContext;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
-use crate::exchange::lifecycle::Ticket;
+use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::exchange::{Drive, Failure};
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -81,6 +81,8 @@ pub(crate) struct Granting {
     call: Arc<Call>,
     place: Place,
     hold: Hold,
+    /// Counted from the beginning, so that a drain sees it also between its grant and its first event.
+    open: OpenStream,
     drive: Drive,
     granted: oneshot::Receiver<Filter>,
 }
@@ -121,9 +123,10 @@ impl Granting {
         let place = hub.add(&mailbox, turn);
         // The stream carries changes and nothing else.
         call.outlet.queue().abandon();
+        let open = OpenStream::of(&call.server);
         let (tell, granted) = oneshot::channel();
         let drive = Drive::start(&call, ticket, |call| Box::pin(grant(Arc::clone(call), mailbox, filter, tell)));
-        Ok(Self { call, place, hold, drive, granted })
+        Ok(Self { call, place, hold, open, drive, granted })
     }
 
     pub(crate) fn call(&self) -> &Arc<Call> {
@@ -141,8 +144,8 @@ impl Granting {
     }
 
     /// The place from which a granted subscription reads, and what it holds.
-    pub(crate) fn into_place(self) -> (Place, Hold) {
-        (self.place, self.hold)
+    pub(crate) fn into_place(self) -> (Place, Hold, OpenStream) {
+        (self.place, self.hold, self.open)
     }
 }
 
