@@ -27,11 +27,11 @@ enum Kind {
 }
 
 impl ResponseBody {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(Kind::Empty)
     }
 
-    pub(super) fn full(body: Bytes) -> Self {
+    pub(crate) fn full(body: Bytes) -> Self {
         Self(Kind::Full(body))
     }
 
