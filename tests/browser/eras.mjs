@@ -26,7 +26,7 @@ export async function eras(era, { test, browser, binary, pictures }) {
   await on('picture', {}, tab => picture(tab, file('1280')));
   await on('picture, dark', { scheme: 'dark' }, tab => picture(tab, file('dark')));
   await on('picture, narrow', { width: 390 }, tab => narrow(tab, file('390')));
-  if (era === 'modern') await test(`${revision}/refusal`, async () => refusal(await open()));
+  if (era === 'modern') await test(`${revision}/refusal`, async () => refusal(await open(), file('refused')));
   else await on('session ends', {}, sessionEnds);
   server.stop();
 }
@@ -159,7 +159,7 @@ async function logs(tab) {
   await tab.says('#notes', 'Tool execution completed');
   assert.equal(await tab.page.locator('#notes li').count(), 3);
   // Every message is in the log, with its headers.
-  const entry = tab.page.locator('#log li', { hasText: 'tools/call' }).first();
+  const entry = tab.page.locator('#log li', { has: tab.page.locator('code', { hasText: /^tools\/call$/ }) }).first();
   await entry.locator('summary').click();
   assert.match(await entry.innerText(), /MCP-Protocol-Version: 202[56].*"method": "tools\/call"/s);
 }
@@ -199,10 +199,11 @@ async function narrow(tab, file) {
   assert(width <= 360, `the page is ${width} wide`);
 }
 
-async function refusal(tab) {
+async function refusal(tab, file) {
   await tab.call('failing_job');
   await tab.results(/Refused HTTP 400 · JSON-RPC -32021/);
   await tab.results(/io\.modelcontextprotocol\/tasks/);
+  await tab.page.screenshot({ path: file });
   await tab.close();
 }
 

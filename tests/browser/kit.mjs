@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
-const MS_TO_HAPPEN = 10_000;
+const MS_TO_HAPPEN = 30_000;
 
 export const REVISIONS = { modern: '2026-07-28', legacy: '2025-11-25' };
 

@@ -47,7 +47,7 @@ async function connect() {
     const { serverInfo = {}, capabilities } = await mine.connect();
     await refresh(mine, Object.keys(KINDS).filter(each => capabilities[each]));
     const session = mine.session ? `session ${mine.session.slice(0, 8)}…` : 'no session';
-    const server = `${serverInfo.title ?? serverInfo.name ?? 'a server'} ${serverInfo.version ?? ''}`;
+    const server = `${serverInfo.name ?? 'a server'} ${serverInfo.version ?? ''}`;
     if (client === mine) setState('status', 'on', `Connected to ${server} · ${mine.revision} · ${session}`);
     listen(mine);
   } catch (error) {
@@ -71,10 +71,13 @@ async function listen(mine) {
   const uris = offered.resources.slice(0, 20).map(({ uri }) => uri);
   const opened = () => client === mine && setState('listening', 'on', mine.session ? 'Listening on the session’s GET stream.' : 'Listening through subscriptions/listen.');
   while (client === mine) {
-    let why = 'The stream ended.';
-    await mine.listen(uris, { opened, heard: message => heardChange(mine, message) }).catch(error => { why = error.message; });
+    const ended = new Error('The stream ended.');
+    const why = await mine.listen(uris, { opened, heard: message => heardChange(mine, message) }).then(() => ended, error => error);
     if (client !== mine) return;
-    setState('listening', 'bad', `Not listening: ${why} Trying again …`);
+    // Who is unknown, or unwelcome, stays so.
+    const isOver = [400, 403, 404, 405].includes(why.status);
+    setState('listening', 'bad', `Not listening: ${why.message} ${isOver ? 'Connect again.' : 'Trying again …'}`);
+    if (isOver) return;
     await new Promise(resolve => { setTimeout(resolve, MS_TO_RECONNECT); });
   }
 }
@@ -101,13 +104,15 @@ function showItems() {
   }
   const wanted = $('filter').value.toLowerCase();
   const items = offered[kind].filter(({ name }) => name.toLowerCase().includes(wanted));
-  const button = item => make('button', { type: 'button', 'aria-current': chosen?.item.name === item.name && chosen.kind === kind, onclick: () => choose(item) }, item.name);
+  const button = item => make('button', { type: 'button', 'aria-current': isChosen(item) && 'true', onclick: () => choose(item) }, item.name);
   $('items').replaceChildren(...items.map(item => make('li', {}, button(item))));
 }
 
+const isChosen = ({ name }) => chosen?.kind === kind && chosen.item.name === name;
+
 function choose(item) {
   chosen = { kind, item };
-  for (const button of $('items').querySelectorAll('button')) button.toggleAttribute('aria-current', button.textContent === item.name);
+  for (const button of $('items').querySelectorAll('button')) button.setAttribute('aria-current', button.textContent === item.name);
   $('chosen').textContent = item.title ?? item.name;
   $('description').textContent = item.description ?? item.uri ?? '';
   const { elements, read } = formOf(KINDS[kind].schema(item));
@@ -155,8 +160,9 @@ async function use({ kind: of, item }, args) {
 
 function showRunning() {
   if (!$('call')) return;
-  $('call').disabled = running !== null;
-  $('cancel').disabled = running === null;
+  // Not `disabled`: who came by keyboard would lose their place.
+  $('call').setAttribute('aria-disabled', running !== null);
+  $('cancel').setAttribute('aria-disabled', running === null);
   $('run').setAttribute('aria-busy', running !== null);
 }
 
@@ -219,28 +225,42 @@ const QUESTIONS = {
   }),
 };
 
+const INPUTS = 'input, select, textarea, button';
+
 function asked({ method, params }, signal) {
   const question = QUESTIONS[method]?.(params ?? {});
   if (!question) return Promise.reject(Object.assign(new Error('Method not found'), { code: -32601 }));
   return new Promise((resolve, reject) => {
     const { elements, read } = formOf(question.schema);
     const form = make('form', { class: 'question', 'aria-label': 'A question of the server' });
-    const done = (settle, value) => { form.remove(); settle(value); };
+    const done = (settle, value) => {
+      const hadFocus = form.contains(document.activeElement);
+      form.remove();
+      if (hadFocus) ($('questions').querySelector(INPUTS) ?? $('cancel'))?.focus();
+      settle(value);
+    };
     const decline = () => (question.declined ? done(resolve, question.declined) : done(reject, new Error('The user declined.')));
     const no = make('button', { type: 'button', class: 'quiet', onclick: decline }, 'Decline');
     form.append(make('p', { class: 'verdict' }, make('b', {}, 'The server asks')), make('p', {}, question.title), ...elements, make('div', { class: 'buttons' }, make('button', {}, 'Answer'), no));
     form.addEventListener('submit', event => { event.preventDefault(); done(resolve, question.answer(read())); });
     signal?.addEventListener('abort', () => done(reject, new Error('The question was taken back.')), { once: true });
+    $('run').hidden = false;
     $('questions').append(form);
-    if ($('questions').firstElementChild === form) form.querySelector('input, select, textarea, button').focus();
+    if ($('questions').firstElementChild === form) form.querySelector(INPUTS).focus();
   });
 }
 
 // ---- the log of messages
 
+/** The method of each request that was sent or received, for the title of its answer. */
+const methods = { sent: new Map(), received: new Map() };
+
 function log(direction, { title, status, headers, message }) {
   const arrow = make('span', { class: direction, 'aria-label': direction, role: 'img' }, direction === 'sent' ? '→' : '←');
-  const facts = [message?.id === undefined ? null : `id ${message.id}`, status >= 300 ? status : null].filter(Boolean).join(' · ');
+  const { id, method } = message ?? {};
+  if (method && id !== undefined) methods[direction].set(id, method);
+  const request = method ?? methods[direction === 'sent' ? 'received' : 'sent'].get(id);
+  const facts = [request !== title && request, id !== undefined && `id ${id}`, status >= 300 && status].filter(Boolean).join(' · ');
   const summary = make('summary', {}, arrow, make('code', {}, title), make('small', {}, facts), make('time', {}, clock()));
   const head = headers && pre(Object.entries(headers).map(([name, value]) => `${name}: ${value}`).join('\n'));
   $('log').prepend(make('li', { class: status >= 300 || message?.error ? 'bad' : undefined }, make('details', {}, summary, head, message === undefined ? null : pre(message))));

@@ -65,7 +65,7 @@ class Client {
     if (!response.ok || type === 'nothing') {
       const text = await response.text();
       const error = parse(text);
-      this.hooks.log('received', { title: `HTTP ${response.status}`, status: response.status, message: error ?? text });
+      this.hooks.log('received', { title: error ? titleOf(error) : `HTTP ${response.status}`, status: response.status, message: error ?? text });
       if (!response.ok) throw new Refused(response.status, error?.error);
     }
     return response;
