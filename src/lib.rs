@@ -154,6 +154,7 @@ mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 mod transport;
 mod turn;
 
@@ -163,13 +164,13 @@ pub use crate::http::{
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
-pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext};
+pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext, TraceContext};
 pub use error::{Error, ErrorKind};
 pub use exchange::Ask;
 pub use handler::{McpHandler, ParameterSource};
 pub use limits::Limits;
 pub use mcp_error::McpError;
-pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
+pub use observer::{Exchange, ExchangeEnd, Misuse, Observer, Pressure, StreamKind};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;

@@ -16,6 +16,7 @@ use crate::observer::{Deaf, Observer};
 use crate::protocol::revision::{Era, Revision, Revisions};
 #[cfg(feature = "state")]
 use crate::state::{Sealer, StateSettings};
+use crate::trace::traced;
 
 /// Whether results of 2026-07-28 name the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,7 +165,7 @@ impl ServerBuilder {
             sealer: Sealer::new(self.state, self.limits.state_bytes),
             limits: self.limits,
             lifecycle: Lifecycle::default(),
-            observer: self.observer,
+            observer: traced(self.observer),
             revisions: self.revisions,
             shape: self.shape,
             stamp: self.stamp,

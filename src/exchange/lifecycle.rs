@@ -8,9 +8,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{timeout, timeout_at};
 
+use super::attended::caught;
 use super::call::Call;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Lease;
@@ -188,22 +190,29 @@ impl Drop for Ticket {
 
 /// One open stream, until dropped.
 #[derive(Debug)]
-pub(crate) struct OpenStream(Arc<Server>);
+pub(crate) struct OpenStream {
+    server: Arc<Server>,
+    kind: StreamKind,
+}
 
 impl OpenStream {
-    pub(crate) fn of(server: &Arc<Server>) -> Self {
+    pub(crate) fn of(server: &Arc<Server>, kind: StreamKind) -> Self {
         server.lifecycle.streams.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(server))
+        let open = Self { server: Arc::clone(server), kind };
+        open.server.observer.stream_began(kind);
+        open
     }
 
     pub(crate) fn server(&self) -> &Server {
-        &self.0
+        &self.server
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let lifecycle = &self.0.lifecycle;
+        // Whoever drops it may be unwinding.
+        let _ = caught(|| self.server.observer.stream_ended(self.kind));
+        let lifecycle = &self.server.lifecycle;
         lifecycle.streams.fetch_sub(1, Ordering::SeqCst);
         lifecycle.wake_drains();
     }

@@ -331,6 +331,12 @@ impl Queue {
         Poll::Pending
     }
 
+    /// Whether a message need not wait.
+    pub(crate) fn has_room(&self, event: &Bytes) -> bool {
+        let cost = usize::try_from(self.cost(event)).unwrap_or(usize::MAX);
+        self.room.is_closed() || self.room.available_permits() >= cost
+    }
+
     fn cost(&self, message: &Bytes) -> u32 {
         cost(message, self.capacity)
     }

@@ -10,6 +10,7 @@ use super::lifecycle::OpenStream;
 use super::queue::{Opening, Queue};
 use super::subject::Subject;
 use crate::cancel::CancelCause;
+use crate::observer::StreamKind;
 use crate::protocol::sse;
 use crate::server::Server;
 use crate::session::{AnswerStream, Session, SessionState};
@@ -68,7 +69,7 @@ impl DetachedStream {
 
     /// The rest of a stream, for a client that has come back.
     pub(crate) fn resume(server: &Arc<Server>, session: &Arc<SessionState>, queue: Arc<Queue>, turn: Turn) -> Self {
-        let open = OpenStream::of(server);
+        let open = OpenStream::of(server, StreamKind::Resumed);
         server.observer.stream_resumed(&Session::new(Arc::clone(session)));
         let events = Events {
             open,
@@ -118,7 +119,7 @@ impl Source {
 
 impl Events {
     fn open(subject: Subject) -> Self {
-        let open = OpenStream::of(subject.server());
+        let open = OpenStream::of(subject.server(), StreamKind::Answer);
         if let Some(call) = subject.calls().first() {
             open.server().observer.stream_opened(&call.observed());
         }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::service::Shared;
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::OpenStream;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
 use crate::session::{Kept, SessionState};
@@ -93,7 +94,7 @@ impl GeneralStream {
 
     fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes) -> Self {
         Self {
-            open: OpenStream::of(&shared.server),
+            open: OpenStream::of(&shared.server, StreamKind::General),
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),

@@ -13,6 +13,7 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::observer::StreamKind;
 use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
@@ -78,7 +79,7 @@ pub(crate) struct ListenStream {
 impl ListenStream {
     /// Without an acknowledgement and a place it consists of its response.
     fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<Place>, response: &Frame) -> Self {
-        let open = OpenStream::of(&call.server);
+        let open = OpenStream::of(&call.server, StreamKind::Subscription);
         call.server.observer.stream_opened(&call.observed());
         Self {
             open,

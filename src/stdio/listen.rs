@@ -11,6 +11,7 @@ use super::owed::Owed;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::observer::StreamKind;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::{self, Frame};
 use crate::session::SessionState;
@@ -41,7 +42,7 @@ async fn listen(connection: Arc<Connection>, mut granting: Granting, owed: Owed)
         Decided::Refused(finished) => return owed.settle(&finished),
     };
     let call = Arc::clone(granting.call());
-    let _open = OpenStream::of(&call.server);
+    let _open = OpenStream::of(&call.server, StreamKind::Subscription);
     call.server.observer.stream_opened(&call.observed());
     let told = tell(&connection, &call, acknowledgement, granting.into_place());
     let cancelled = call.cancellation.cancelled();
