@@ -82,6 +82,7 @@ fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>
             .on(Ground::AcceptStream));
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
+    shared.authorize_get(parts, session.revision())?;
     resume::open(shared, &session, parts).map(respond::events)
 }
 

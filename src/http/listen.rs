@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
+use super::ends::Ends;
 use super::respond;
 use crate::exchange::Answer;
 use crate::exchange::answer::Finished;
@@ -69,6 +70,7 @@ pub(crate) struct ListenStream {
     open: OpenStream,
     id: Box<[u8]>,
     keep_alive: KeepAlive,
+    ends: Ends,
     acknowledgement: Option<Bytes>,
     /// Gone once the subscription has ended.
     place: Option<Place>,
@@ -85,6 +87,7 @@ impl ListenStream {
             open,
             id: call.id().into(),
             keep_alive: KeepAlive::default(),
+            ends: Ends::of(call.via.extensions()),
             acknowledgement,
             place,
             // A copy, since the frame has room to grow and the stream is there for long.
@@ -95,6 +98,9 @@ impl ListenStream {
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
+        }
+        if self.ends.poll(cx).is_ready() {
+            self.place = None;
         }
         let Some(place) = &self.place else {
             return Poll::Ready(self.response.take());

@@ -98,6 +98,19 @@ pub(crate) enum Ground {
     LastEventId,
     ListenId,
     ListenFilter,
+    #[cfg(feature = "auth")]
+    TokenGiven,
+    #[cfg(feature = "auth")]
+    TokenSyntax,
+    #[cfg(feature = "auth")]
+    TokenAccepted,
+    #[cfg(feature = "auth")]
+    TokenExpiry,
+    #[cfg(feature = "auth")]
+    TokenAudience,
+    #[cfg(feature = "auth")]
+    TokenVerifier,
+    Authorized,
     Overloaded,
     Session,
     SessionNamed,
@@ -113,6 +126,10 @@ pub(crate) struct Row {
 }
 
 const VERSION: &str = "MCP-Protocol-Version";
+#[cfg(feature = "auth")]
+const AUTHORIZATION: &str = "Authorization";
+#[cfg(feature = "auth")]
+const TOKENS: Rule = modern("Authorization: Access Token Usage");
 const SESSION: &str = "Mcp-Session-Id";
 const META_VERSION: &str = "params._meta[\"io.modelcontextprotocol/protocolVersion\"]";
 const META_CAPABILITIES: &str = "params._meta[\"io.modelcontextprotocol/clientCapabilities\"]";
@@ -292,6 +309,21 @@ impl Ground {
                  resourceSubscriptions",
                 modern("Subscriptions: Notification Filter"),
             ),
+            #[cfg(feature = "auth")]
+            Self::TokenGiven => at(AUTHORIZATION, "Bearer and an access token", TOKENS),
+            #[cfg(feature = "auth")]
+            Self::TokenSyntax => at(AUTHORIZATION, "once: Bearer and one token of at most 16 KiB", TOKENS),
+            #[cfg(feature = "auth")]
+            Self::TokenAccepted => at(AUTHORIZATION, "a token that the TokenVerifier accepts", TOKENS),
+            #[cfg(feature = "auth")]
+            Self::TokenExpiry => at(AUTHORIZATION, "a token that has not expired", TOKENS),
+            #[cfg(feature = "auth")]
+            Self::TokenAudience => at(AUTHORIZATION, "a token that was issued for this resource", TOKENS),
+            #[cfg(feature = "auth")]
+            Self::TokenVerifier => whole("a TokenVerifier that can tell", ours("TokenError::Unavailable")),
+            Self::Authorized => {
+                whole("what StreamableHttpBuilder::authorize allows", ours("StreamableHttpBuilder::authorize"))
+            }
             Self::Overloaded => whole("less at once", ours("Limits")),
             Self::Session => at(SESSION, "a session that is open, and of the same principal", SESSIONS),
             Self::SessionNamed => at(SESSION, "the id that initialize gave", SESSIONS),
@@ -335,6 +367,19 @@ impl Ground {
             RefusalKind::StreamOpen => Self::StreamOpen,
             RefusalKind::UnknownEvent => Self::LastEventId,
             RefusalKind::InvalidParams => Self::ListenFilter,
+            #[cfg(feature = "auth")]
+            RefusalKind::Unauthenticated => Self::TokenGiven,
+            #[cfg(feature = "auth")]
+            RefusalKind::MalformedCredentials => Self::TokenSyntax,
+            #[cfg(feature = "auth")]
+            RefusalKind::InvalidToken => Self::TokenAccepted,
+            #[cfg(feature = "auth")]
+            RefusalKind::ExpiredToken => Self::TokenExpiry,
+            #[cfg(feature = "auth")]
+            RefusalKind::WrongAudience => Self::TokenAudience,
+            #[cfg(feature = "auth")]
+            RefusalKind::VerifierUnavailable => Self::TokenVerifier,
+            RefusalKind::NotAuthorized => Self::Authorized,
             RefusalKind::Overloaded => Self::Overloaded,
             RefusalKind::UnknownSession => Self::Session,
             RefusalKind::SessionRequired => Self::SessionNamed,

@@ -5,6 +5,7 @@
 
 pub(crate) mod accept;
 mod authority;
+pub(crate) mod challenge;
 pub(crate) mod classify;
 pub(crate) mod cors;
 pub(crate) mod envelope;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::envelope::{BodyFault, BodyFaultKind, RequestId};
@@ -16,6 +16,9 @@ use super::revision::{Era, Revision, Revisions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rung {
+    /// The access token, in front of the transport.
+    #[cfg(feature = "auth")]
+    Token,
     /// The transport is draining.
     Draining,
     /// The `Origin` header.
@@ -36,6 +39,8 @@ pub enum Rung {
     Shape,
     /// The rules of the era and of its revisions.
     Era,
+    /// What the application allows ([`authorize`](crate::StreamableHttpBuilder::authorize)).
+    Authorization,
 }
 
 /// Why a message was refused before a handler ran.
@@ -108,6 +113,26 @@ pub enum RefusalKind {
     NotInThisEra,
     /// The annotations of the tool could not be learned, so its headers could not be checked.
     ListingFailed,
+    /// No access token came with the request.
+    #[cfg(feature = "auth")]
+    Unauthenticated,
+    /// The `Authorization` header came twice, or holds anything but one token.
+    #[cfg(feature = "auth")]
+    MalformedCredentials,
+    /// The verifier does not accept the access token.
+    #[cfg(feature = "auth")]
+    InvalidToken,
+    /// The access token has expired.
+    #[cfg(feature = "auth")]
+    ExpiredToken,
+    /// The access token was issued for another server, or the verifier did not say for which.
+    #[cfg(feature = "auth")]
+    WrongAudience,
+    /// The verifier could not tell whether to accept the access token.
+    #[cfg(feature = "auth")]
+    VerifierUnavailable,
+    /// The application does not allow it ([`authorize`](crate::StreamableHttpBuilder::authorize)).
+    NotAuthorized,
 }
 
 /// One row of the refusal table.
@@ -182,6 +207,28 @@ impl RefusalKind {
                 row(Rung::Era, S::METHOD_NOT_ALLOWED, INVALID, "This protocol version knows only POST")
             }
             Self::ListingFailed => row(Rung::Era, S::OK, code::INTERNAL_ERROR, "Internal error"),
+            #[cfg(feature = "auth")]
+            Self::Unauthenticated => row(Rung::Token, S::UNAUTHORIZED, INVALID, "An access token is required"),
+            #[cfg(feature = "auth")]
+            Self::MalformedCredentials => {
+                row(Rung::Token, S::BAD_REQUEST, INVALID, "Authorization must be Bearer and one token")
+            }
+            #[cfg(feature = "auth")]
+            Self::InvalidToken => row(Rung::Token, S::UNAUTHORIZED, INVALID, "The access token is invalid"),
+            #[cfg(feature = "auth")]
+            Self::ExpiredToken => row(Rung::Token, S::UNAUTHORIZED, INVALID, "The access token has expired"),
+            #[cfg(feature = "auth")]
+            Self::WrongAudience => {
+                row(Rung::Token, S::UNAUTHORIZED, INVALID, "The access token is for another resource")
+            }
+            #[cfg(feature = "auth")]
+            Self::VerifierUnavailable => row(
+                Rung::Token,
+                S::SERVICE_UNAVAILABLE,
+                code::INTERNAL_ERROR,
+                "The access token cannot be verified now; try again later",
+            ),
+            Self::NotAuthorized => row(Rung::Authorization, S::FORBIDDEN, INVALID, "Not allowed"),
         }
     }
 
@@ -214,10 +261,19 @@ pub struct Refusal {
     kind: RefusalKind,
     ground: Ground,
     message: Cow<'static, str>,
-    /// The header at fault, where its name is the tool's.
-    header: Option<Box<str>>,
-    versions: Option<Box<Versions>>,
+    detail: Option<Box<Detail>>,
     id: Option<RequestId>,
+}
+
+/// What some refusals carry besides.
+#[derive(Debug)]
+enum Detail {
+    /// The header at fault, where its name is the tool's.
+    Header(Box<str>),
+    /// `data`.
+    Versions(Versions),
+    /// `WWW-Authenticate`.
+    Challenge(HeaderValue),
 }
 
 /// `data` of an unsupported version.
@@ -230,7 +286,7 @@ struct Versions {
 impl Refusal {
     pub(crate) fn new(kind: RefusalKind) -> Self {
         let message = Cow::Borrowed(kind.row().message);
-        Self { kind, ground: Ground::of(kind), message, header: None, versions: None, id: None }
+        Self { kind, ground: Ground::of(kind), message, detail: None, id: None }
     }
 
     /// With a message that says more than the table's.
@@ -249,12 +305,22 @@ impl Refusal {
     pub(crate) fn unsupported(served: Revisions, era: Era, requested: &str) -> Self {
         let supported = served.of(era).map(Revision::as_str).collect();
         let requested = requested.chars().filter(char::is_ascii_graphic).take(64).collect();
-        let versions = Some(Box::new(Versions { supported, requested }));
         let ground = match era {
             Era::Modern => Ground::VersionServed,
             Era::Legacy => Ground::VersionServedLegacy,
         };
-        Self { versions, ..Self::new(RefusalKind::UnsupportedVersion).on(ground) }
+        let versions = Detail::Versions(Versions { supported, requested });
+        Self::new(RefusalKind::UnsupportedVersion).on(ground).with_detail(versions)
+    }
+
+    fn with_detail(self, detail: Detail) -> Self {
+        Self { detail: Some(Box::new(detail)), ..self }
+    }
+
+    /// With what to do about it, by HTTP.
+    #[must_use]
+    pub(crate) fn with_challenge(self, challenge: HeaderValue) -> Self {
+        self.with_detail(Detail::Challenge(challenge))
     }
 
     /// With the id of the request. A drain turns away all there is, read or not, in the same words.
@@ -279,7 +345,10 @@ impl Refusal {
     ///
     /// There are few of them, but for the `Mcp-Param-*` headers that your own tools declare.
     pub fn subject(&self) -> Option<&str> {
-        self.header.as_deref().or(self.ground.row().subject)
+        match self.detail.as_deref() {
+            Some(Detail::Header(header)) => Some(header),
+            _ => self.ground.row().subject,
+        }
     }
 
     /// Returns what was expected there.
@@ -311,7 +380,18 @@ impl Refusal {
 
     /// `error.data` as JSON.
     pub(crate) fn data(&self) -> Option<Box<serde_json::value::RawValue>> {
-        serde_json::value::to_raw_value(self.versions.as_deref()?).ok()
+        match self.detail.as_deref()? {
+            Detail::Versions(versions) => serde_json::value::to_raw_value(versions).ok(),
+            Detail::Header(_) | Detail::Challenge(_) => None,
+        }
+    }
+
+    /// `WWW-Authenticate`.
+    pub(crate) fn challenge(&self) -> Option<&HeaderValue> {
+        match self.detail.as_deref()? {
+            Detail::Challenge(challenge) => Some(challenge),
+            Detail::Header(_) | Detail::Versions(_) => None,
+        }
     }
 }
 
@@ -341,7 +421,7 @@ impl From<MirrorFault> for Refusal {
             Cow::Borrowed("Mcp-Method") => refusal.on(Ground::MirroredMethod),
             Cow::Borrowed(_) => refusal.on(Ground::MirroredName),
             // Only those of a tool's schema have a name that is not ours.
-            Cow::Owned(header) => Self { header: Some(header.into()), ..refusal.on(Ground::MirroredParameter) },
+            Cow::Owned(header) => refusal.on(Ground::MirroredParameter).with_detail(Detail::Header(header.into())),
         }
     }
 }
