@@ -184,8 +184,8 @@ async fn events_that_go_for_newer_ones_are_told() {
     let client = Client::new(service);
     let id = session(&client, Revision::V2025_06_18).await;
     reports(&client, Revision::V2025_06_18, 5).header("mcp-session-id", &id).await.result();
-    // Five reports and the answer.
-    assert_eq!(counter.get("event_evicted"), 3);
+    // Of five reports, the answer, and that the stream has ended.
+    assert_eq!(counter.get("event_evicted"), 4);
 }
 
 #[tokio::test(start_paused = true)]
