@@ -15,7 +15,7 @@ use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
 use crate::limits::Limits;
-use crate::observer::Observer;
+use crate::observer::{Ear, Observer};
 use crate::principal::{Principal, PrincipalOf};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
@@ -328,10 +328,13 @@ impl StreamableHttpBuilder {
 
     fn share(self, gate: Gate) -> StreamableHttpService {
         let server = Arc::new(self.server.assemble());
-        let hub = Hub::listening(&server.changes);
+        let hub = Hub::listening(&server.changes, Ear::of(&server.observer));
         let keeping = match self.event_store {
             EventStore::None => None,
-            EventStore::InMemory => Some(Keeping { store: Store::new(&server.limits), hub: Arc::clone(&hub) }),
+            EventStore::InMemory => {
+                let store = Store::new(&server.limits, Ear::of(&server.observer));
+                Some(Keeping { store, hub: Arc::clone(&hub) })
+            }
         };
         StreamableHttpService::from_shared(Shared {
             gate,

@@ -12,6 +12,7 @@ use super::service::Shared;
 use crate::admission::Hold;
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::OpenStream;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
 use crate::session::{Kept, SessionState};
@@ -116,7 +117,7 @@ impl GeneralStream {
 
     fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes, hold: Hold) -> Self {
         Self {
-            open: OpenStream::of(&shared.server).watched(source.closing(session, hold)),
+            open: OpenStream::of(&shared.server, StreamKind::General).watched(source.closing(session, hold)),
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),

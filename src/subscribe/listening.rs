@@ -17,6 +17,7 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::exchange::{Drive, Failure};
+use crate::observer::StreamKind;
 use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -125,7 +126,7 @@ impl Granting {
         let place = hub.add(&mailbox, turn);
         // The stream carries changes and nothing else.
         call.outlet.queue().abandon();
-        let open = OpenStream::of(&call.server);
+        let open = OpenStream::of(&call.server, StreamKind::Subscription);
         let (tell, granted) = oneshot::channel();
         let drive = Drive::start(&call, ticket, |call| Box::pin(grant(Arc::clone(call), mailbox, filter, tell)));
         Ok(Self { call, place, hold, open, drive, granted })
