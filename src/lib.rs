@@ -96,20 +96,25 @@
 //!
 //! # Where to read on
 //!
+//! - [`guide`]: a page for each subject, and questions by symptom.
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
 //! - [`RequestContext`]: who asks, and the ways back to them.
-//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts and principals.
+//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts, principals and what
+//!   they may.
 //! - [`StdioTransport`]: byte streams, from a child process's to a socket's.
 //! - [`Transport`] and [`drain_all`]: shutting down.
 //! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
 //!
 //! # Features
 //!
+//! - `auth`: a resource server of OAuth, in the module `auth`. Without it [`StreamableHttpBuilder::principal`] and
+//!   [`authorize`](StreamableHttpBuilder::authorize) are there all the same, for a layer of the application's own.
 //! - `state` (default): a sealed `requestState` carries answers from round to round ([`RequestContext::ask`] on
 //!   2026-07-28). Without it nothing can be asked there.
 //! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
 //!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
 //! - `testing`: a client in process, for an application's own tests.
+//! - `actix`: `actix::Endpoint` mounts the service in actix-web.
 //!
 //! The `examples` directory of the repository has whole servers.
 
@@ -129,12 +134,22 @@
     clippy::unwrap_used
 )]
 
+#[cfg(feature = "actix")]
+mod adapters;
+#[cfg(feature = "auth")]
+pub mod auth;
+mod authorize;
 mod cancel;
 mod capabilities;
 mod changes;
 mod context;
 mod error;
 mod exchange;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod handler;
 mod http;
 mod limits;
@@ -157,9 +172,13 @@ pub mod testing;
 mod transport;
 mod turn;
 
+#[cfg(feature = "actix")]
+pub use adapters::actix;
+
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
 };
+pub use authorize::{Attempt, Denied};
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
@@ -173,6 +192,7 @@ pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;
+pub use protocol::ground::Rule;
 pub use protocol::input::ElicitationAction;
 pub use protocol::level::LogLevel;
 pub use protocol::mirror::NameSource;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
 use super::service::{Sessions, Shared, StreamableHttpService};
+use crate::authorize::{Attempt, Authorize, Denied};
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
@@ -54,6 +55,7 @@ pub struct StreamableHttpBuilder {
     own_addresses: Vec<SocketAddr>,
     policy: Sessions,
     principal: Option<Box<PrincipalOf>>,
+    authorize: Option<Box<Authorize>>,
     second_get: SecondGet,
     event_store: EventStore,
 }
@@ -69,6 +71,7 @@ impl StreamableHttpBuilder {
             own_addresses: Vec::new(),
             policy: Sessions::default(),
             principal: None,
+            authorize: None,
             second_get: SecondGet::default(),
             event_store: EventStore::default(),
         }
@@ -156,6 +159,39 @@ impl StreamableHttpBuilder {
         principal: impl Fn(&http::request::Parts) -> Option<Principal> + Send + Sync + 'static,
     ) -> Self {
         self.principal = Some(Box::new(principal));
+        self
+    }
+
+    /// Decides whether the one who asks may, by method, tool and whatever else there is to know. Default: everyone may.
+    ///
+    /// It is asked once a message has passed all rungs of the ladder, before anything is done or sent: for requests and
+    /// notifications, also those that the transport answers itself (`initialize`, `subscriptions/listen`,
+    /// `resources/subscribe`, `ping`), and for a GET that opens or resumes a stream. It is not asked for what brings to
+    /// an end what is under way: responses, cancellations and the DELETE of a session. A batch (2025-03-26) is allowed as
+    /// a whole or not at all; the responses and cancellations in it count either way.
+    ///
+    /// What is denied gets 403. With [`Denied::insufficient_scope`] the answer says which scopes to ask for (2026-07-28,
+    /// "Step-Up Authorization Flow"); behind an `AuthLayer` (feature `auth`) it also says where.
+    ///
+    /// It is on the path of every request and must not block. Where the answer takes time, let the layer in front find
+    /// out, or the handler.
+    ///
+    /// ```
+    /// # use mcp_transport::{Denied, StreamableHttpBuilder};
+    /// #[derive(Clone)]
+    /// struct Admin;
+    ///
+    /// # fn f(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
+    /// builder.authorize(|attempt| match (attempt.method(), attempt.name()) {
+    ///     ("tools/call", Some("delete")) if attempt.http().extensions.get::<Admin>().is_none() => {
+    ///         Err(Denied::new().description("Only administrators delete"))
+    ///     }
+    ///     _ => Ok(()),
+    /// })
+    /// # }
+    /// ```
+    pub fn authorize(mut self, authorize: impl Fn(&Attempt<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        self.authorize = Some(Box::new(authorize));
         self
     }
 
@@ -276,6 +312,7 @@ impl StreamableHttpBuilder {
             parameters: ParameterSources::new(&server.changes),
             policy: self.policy,
             principal_of: self.principal,
+            authorize: self.authorize,
             second_get: self.second_get,
             sessions: Registry::new(Arc::clone(&server), keeping),
             server,

@@ -5,7 +5,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request;
 
+use super::ends::Ends;
 use super::service::Shared;
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::OpenStream;
@@ -32,6 +34,7 @@ pub(crate) struct GeneralStream {
     session: Arc<SessionState>,
     source: Source,
     keep_alive: KeepAlive,
+    ends: Ends,
     /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
     greeting: Option<Bytes>,
     ended: bool,
@@ -97,9 +100,16 @@ impl GeneralStream {
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),
+            ends: Ends::default(),
             greeting: Some(greeting),
             ended: false,
         }
+    }
+
+    /// It ends with the access token that the head of its GET came with.
+    pub(super) fn ending(mut self, head: &request::Parts) -> Self {
+        self.ends = Ends::of(&head.extensions);
+        self
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -109,7 +119,11 @@ impl GeneralStream {
         if self.ended {
             return Poll::Ready(None);
         }
-        match self.poll_event(cx) {
+        let event = match self.ends.poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => self.poll_event(cx),
+        };
+        match event {
             Poll::Ready(event) => {
                 self.keep_alive.restart();
                 self.ended = event.is_none();

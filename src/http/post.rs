@@ -83,9 +83,13 @@ fn modern_post(
     cx: &mut Context<'_>,
 ) -> Result<Posted, Refusal> {
     let Admitted { message, revision } = admitted;
+    let principal = shared.principal(&parts);
+    shared
+        .authorize(&parts, principal.as_ref(), revision, &message)
+        .map_err(|refusal| refusal.with_id(message.id()))?;
     let caller = Caller {
         revision,
-        principal: shared.principal(&parts),
+        principal,
         session: None,
         form: Form::of(Accepts::of(&parts.headers)),
         via: Via::Http(parts),

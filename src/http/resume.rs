@@ -27,8 +27,8 @@ pub(super) fn open(
     parts: &request::Parts,
 ) -> Result<ResponseBody, Refusal> {
     match session.kept().zip(last_event_id(parts)) {
-        Some((kept, id)) => resume(shared, session, kept, &id),
-        None => GeneralStream::open(shared, session).map(ResponseBody::general),
+        Some((kept, id)) => resume(shared, session, kept, parts, &id),
+        None => GeneralStream::open(shared, session).map(|stream| ResponseBody::general(stream.ending(parts))),
     }
 }
 
@@ -36,6 +36,7 @@ fn resume(
     shared: &Shared,
     session: &Arc<SessionState>,
     kept: &Kept,
+    parts: &request::Parts,
     id: &Mirrored<'_>,
 ) -> Result<ResponseBody, Refusal> {
     let unknown = || refused(session, RefusalKind::UnknownEvent);
@@ -44,15 +45,16 @@ fn resume(
         Mirrored::Missing | Mirrored::Twice | Mirrored::Bytes => None,
     };
     let id = id.ok_or_else(unknown)?;
+    let general = |stream: GeneralStream| ResponseBody::general(stream.ending(parts));
     match kept.log.find(id.stream).ok_or_else(unknown)? {
-        Found::General => GeneralStream::resume(shared, session, kept, id.number).map(ResponseBody::general),
+        Found::General => GeneralStream::resume(shared, session, kept, id.number).map(general),
         Found::Answer(queue) => match queue.resume(id.number).map_err(|_| unknown())? {
             Some(turn) => {
                 let stream = DetachedStream::resume(&shared.server, session, queue, turn);
                 Ok(ResponseBody::detached(stream))
             }
             // Clients exist that open their general stream with the id of the last answer they read.
-            None => GeneralStream::open(shared, session).map(ResponseBody::general),
+            None => GeneralStream::open(shared, session).map(general),
         },
     }
 }

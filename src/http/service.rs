@@ -17,11 +17,15 @@ use super::builder::StreamableHttpBuilder;
 use super::future::{ResponseFuture, ServiceFuture};
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
+use crate::authorize::{Attempt, Authorize, Denied};
 use crate::changes::Changes;
 use crate::handler::McpHandler;
 use crate::principal::{Principal, PrincipalOf};
+use crate::protocol::envelope::{Batch, Message};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
+use crate::protocol::refusal::Refusal;
+use crate::protocol::revision::Revision;
 use crate::server::Server;
 use crate::session::Registry;
 use crate::subscribe::Hub;
@@ -83,6 +87,7 @@ pub(super) struct Shared {
     pub(super) second_get: SecondGet,
     pub(super) sessions: Arc<Registry>,
     pub(super) principal_of: Option<Box<PrincipalOf>>,
+    pub(super) authorize: Option<Box<Authorize>>,
 }
 
 /// Whether clients up to 2025-11-25 get sessions.
@@ -105,6 +110,50 @@ impl Shared {
             Some(principal_of) => principal_of(parts),
             None => parts.extensions.get().cloned(),
         }
+    }
+
+    /// Whether a message may be acted upon. What brings to an end what is under way always may.
+    pub(super) fn authorize(
+        &self,
+        head: &request::Parts,
+        principal: Option<&Principal>,
+        revision: Revision,
+        message: &Message,
+    ) -> Result<(), Refusal> {
+        match &self.authorize {
+            Some(authorize) if !message.settles() => {
+                let attempt = Attempt { head, principal, revision, message: Some(message) };
+                authorize(&attempt).map_err(|denied| denied.refusal(head))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for the messages of a batch: all of them, or none.
+    pub(super) fn authorize_all(
+        &self,
+        head: &request::Parts,
+        principal: Option<&Principal>,
+        revision: Revision,
+        batch: &Batch,
+    ) -> Result<(), Refusal> {
+        let Some(authorize) = &self.authorize else {
+            return Ok(());
+        };
+        let asking = batch.elements.iter().flatten().filter(|message| !message.settles());
+        let denied = asking
+            .filter_map(|message| authorize(&Attempt { head, principal, revision, message: Some(message) }).err());
+        denied.reduce(Denied::and).map_or(Ok(()), |denied| Err(denied.refusal(head)))
+    }
+
+    /// The same for a GET.
+    pub(super) fn authorize_get(&self, head: &request::Parts, revision: Revision) -> Result<(), Refusal> {
+        let Some(authorize) = &self.authorize else {
+            return Ok(());
+        };
+        let principal = self.principal(head);
+        let attempt = Attempt { head, principal: principal.as_ref(), revision, message: None };
+        authorize(&attempt).map_err(|denied| denied.refusal(head))
     }
 
     /// Which member of `params` the `Mcp-Name` of a method mirrors.

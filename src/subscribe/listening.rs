@@ -16,6 +16,7 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
 use crate::exchange::lifecycle::Ticket;
 use crate::exchange::{Drive, Failure};
+use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
@@ -101,7 +102,8 @@ impl Granting {
     /// request and its acknowledgement.
     pub(crate) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>, most: Most) -> Result<Self, Refusal> {
         if call.id().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes"));
+            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes")
+                .on(Ground::ListenId));
         }
         let Some(mut filter) = Filter::read(call.message.params()) else {
             return Err(Refusal::because(

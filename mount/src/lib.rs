@@ -1,0 +1,3 @@
+//! One handler, and the frameworks that serve it: see `tests/suite`.
+
+pub mod handler;
