@@ -52,6 +52,13 @@ impl ResponseBody {
     }
 }
 
+/// An empty one: what a layer in front needs to answer in the service's place, such as one that times out.
+impl Default for ResponseBody {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;

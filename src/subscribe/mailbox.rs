@@ -91,6 +91,17 @@ pub(super) enum Addressee {
     Whoever,
 }
 
+/// What became of a change.
+#[derive(Debug)]
+pub(super) enum Delivered {
+    /// Nobody wants it.
+    Unwanted,
+    /// One that is equal waits already.
+    Merged,
+    /// It waits. Whom to wake: under no lock, for a waker may run anything.
+    Noted(Option<Waker>),
+}
+
 /// What became of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subscribed {
@@ -211,15 +222,18 @@ impl Mailbox {
         }
     }
 
-    /// Hears of a change. Returns whom to wake: under no lock, for a waker may run anything.
-    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Option<Waker> {
+    /// Hears of a change.
+    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Delivered {
         let mut state = self.state();
         let is_addressed = match to {
             Addressee::Turn(turn) => state.turn == turn && state.stream == Stream::Open,
             Addressee::Whoever => state.stream != Stream::Ended,
         };
-        let is_heard = is_addressed && state.note(notice);
-        is_heard.then(|| state.reader.take()).flatten()
+        match is_addressed.then(|| state.note(notice)).flatten() {
+            None => Delivered::Unwanted,
+            Some(Due::Yes) => Delivered::Merged,
+            Some(Due::No) => Delivered::Noted(state.reader.take()),
+        }
     }
 
     /// The next change for the stream of this turn; `None` where it has ended.
@@ -265,28 +279,25 @@ impl State {
         self.resources.values_mut().for_each(|due| *due = Due::No);
     }
 
-    /// Notes a change. Whether it is wanted and was not due already.
-    fn note(&mut self, notice: &Notice) -> bool {
+    /// Notes a change. Whether one was due already, where it is wanted.
+    fn note(&mut self, notice: &Notice) -> Option<Due> {
         let (wanted, due) = match notice {
             Notice::Tools => (self.wants.tools, &mut self.due.tools),
             Notice::Prompts => (self.wants.prompts, &mut self.due.prompts),
             Notice::Resources => (self.wants.resources, &mut self.due.resources),
             Notice::Updated(updated) => return self.note_updated(updated),
             // Never published.
-            Notice::Message(_) => return false,
+            Notice::Message(_) => return None,
         };
-        wanted && !std::mem::replace(due, true)
+        wanted.then(|| if std::mem::replace(due, true) { Due::Yes } else { Due::No })
     }
 
-    fn note_updated(&mut self, updated: &Arc<Updated>) -> bool {
-        let Some(due) = self.resources.get_mut(&updated.uri) else {
-            return false;
-        };
-        if std::mem::replace(due, Due::Yes) == Due::Yes {
-            return false;
+    fn note_updated(&mut self, updated: &Arc<Updated>) -> Option<Due> {
+        let was = std::mem::replace(self.resources.get_mut(&updated.uri)?, Due::Yes);
+        if was == Due::No {
+            self.updated.push_back(Arc::clone(updated));
         }
-        self.updated.push_back(Arc::clone(updated));
-        true
+        Some(was)
     }
 
     fn next(&mut self) -> Option<Notice> {
