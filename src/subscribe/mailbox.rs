@@ -60,6 +60,8 @@ struct State {
 enum Due {
     No,
     Yes,
+    /// Whether it has changed since, but the subscription is not granted yet.
+    Reserved(bool),
 }
 
 /// Whether anybody reads.
@@ -166,6 +168,10 @@ impl Mailbox {
 
     /// Subscribes to a resource.
     pub(crate) fn subscribe(&self, uri: &str) -> Subscribed {
+        self.add(uri, Due::No)
+    }
+
+    fn add(&self, uri: &str, due: Due) -> Subscribed {
         let mut state = self.state();
         if state.resources.contains_key(uri) {
             return Subscribed::Already;
@@ -175,8 +181,41 @@ impl Mailbox {
             return Subscribed::TooMany;
         }
         state.bytes = bytes;
-        state.resources.insert(uri.into(), Due::No);
+        state.resources.insert(uri.into(), due);
         Subscribed::New
+    }
+
+    /// Subscribes to a resource for as long as it takes to decide whether that is granted: its changes are noted, and not
+    /// told. A subscription that was granted before stays. `None` where there are too many.
+    pub(crate) fn reserve(mailbox: &Arc<Self>, uri: &str) -> Option<Reserved> {
+        let subscribed = mailbox.add(uri, Due::Reserved(false));
+        let mailbox = Arc::clone(mailbox);
+        (subscribed != Subscribed::TooMany).then(|| Reserved { mailbox, uri: uri.into(), is_granted: false })
+    }
+
+    fn grant(&self, uri: &str) {
+        let mut state = self.state();
+        match state.resources.insert(uri.into(), Due::No) {
+            // Taken back in between, by its client or since another request for it was not granted.
+            None => state.bytes += cost(uri),
+            Some(Due::Yes) => drop(state.resources.insert(uri.into(), Due::Yes)),
+            Some(Due::Reserved(true)) => {
+                let updated = Arc::new(Updated::new(uri));
+                if state.note_updated(&updated) {
+                    wake(state);
+                }
+            }
+            Some(Due::No | Due::Reserved(false)) => {}
+        }
+    }
+
+    /// Takes back what has not been granted.
+    fn renounce(&self, uri: &str) {
+        let mut state = self.state();
+        if matches!(state.resources.get(uri), Some(Due::Reserved(_))) {
+            state.resources.remove(uri);
+            state.bytes -= cost(uri);
+        }
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
@@ -246,6 +285,29 @@ impl Mailbox {
     }
 }
 
+/// A subscription that has yet to be granted, and is not if this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    mailbox: Arc<Mailbox>,
+    uri: Box<str>,
+    is_granted: bool,
+}
+
+impl Reserved {
+    pub(crate) fn grant(mut self) {
+        self.is_granted = true;
+        self.mailbox.grant(&self.uri);
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if !self.is_granted {
+            self.mailbox.renounce(&self.uri);
+        }
+    }
+}
+
 impl State {
     fn open(&mut self, wants: Wants) -> Turn {
         self.stream = Stream::Open;
@@ -262,7 +324,12 @@ impl State {
     fn forget(&mut self) {
         self.due = Wants::default();
         self.updated.clear();
-        self.resources.values_mut().for_each(|due| *due = Due::No);
+        for due in self.resources.values_mut() {
+            *due = match due {
+                Due::Reserved(_) => Due::Reserved(false),
+                Due::No | Due::Yes => Due::No,
+            };
+        }
     }
 
     /// Notes a change. Whether it is wanted and was not due already.
@@ -282,8 +349,13 @@ impl State {
         let Some(due) = self.resources.get_mut(&updated.uri) else {
             return false;
         };
-        if std::mem::replace(due, Due::Yes) == Due::Yes {
-            return false;
+        match due {
+            Due::Yes => return false,
+            Due::Reserved(is_changed) => {
+                *is_changed = true;
+                return false;
+            }
+            Due::No => *due = Due::Yes,
         }
         self.updated.push_back(Arc::clone(updated));
         true
