@@ -17,6 +17,7 @@ use crate::observer::{Deaf, Observer};
 use crate::protocol::revision::{Era, Revision, Revisions};
 #[cfg(feature = "state")]
 use crate::state::{Sealer, StateSettings};
+use crate::trace::traced;
 
 /// Whether results of 2026-07-28 name the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,7 +168,7 @@ impl ServerBuilder {
             admission: Admission::new(&self.limits),
             limits: self.limits,
             lifecycle: Lifecycle::default(),
-            observer: self.observer,
+            observer: traced(self.observer),
             revisions: self.revisions,
             shape: self.shape,
             stamp: self.stamp,

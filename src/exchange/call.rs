@@ -17,7 +17,7 @@ use super::rounds::{Round, Rounds};
 use crate::admission::Account;
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
-use crate::observer;
+use crate::observer::{self, Pressure};
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
 use crate::protocol::envelope::{Kind, Message};
@@ -74,6 +74,15 @@ impl Outlet {
             Self::Own(queue) => queue.send(frame.event(), is_wanted).await,
             Self::Shared(queue) => queue.send(frame.event(), is_wanted).await,
             Self::Stream { outbox, .. } => outbox.send(frame.line(), is_wanted).await,
+        }
+    }
+
+    /// Whether a message need not wait, as far as can be told from outside.
+    fn has_room(&self, frame: &Frame) -> bool {
+        match self {
+            Self::Own(queue) => queue.has_room(&frame.event()),
+            Self::Shared(queue) => queue.has_room(&frame.event()),
+            Self::Stream { outbox, .. } => outbox.has_room(&frame.line()),
         }
     }
 
@@ -224,7 +233,21 @@ impl Call {
 
     /// The same for a message that may not be wanted any more once its turn has come.
     pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
-        self.form != Form::JsonOnly && self.outlet.send(frame, || !self.is_over() && is_wanted()).await
+        if self.form == Form::JsonOnly {
+            self.server.observer.pressure(Pressure::MessageDropped);
+            return false;
+        }
+        self.feel(frame);
+        self.outlet.send(frame, || !self.is_over() && is_wanted()).await
+    }
+
+    /// Tells of a message that has to wait for room, or that nobody will read.
+    fn feel(&self, frame: &Frame) {
+        if self.is_over() {
+            self.server.observer.pressure(Pressure::MessageDropped);
+        } else if !self.outlet.has_room(frame) {
+            self.server.observer.pressure(Pressure::QueueFull);
+        }
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
@@ -303,7 +326,10 @@ impl Call {
 
     /// Queues a report of progress, as [`send`](Self::send) does, unless one that was queued before has come as far.
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
-        if self.form != Form::JsonOnly {
+        if self.form == Form::JsonOnly {
+            self.server.observer.pressure(Pressure::MessageDropped);
+        } else {
+            self.feel(&frame);
             let note = || {
                 let rises = !self.is_over() && self.rises(progress);
                 if rises {

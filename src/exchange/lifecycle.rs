@@ -14,6 +14,7 @@ use super::unread::{Unread, Watched};
 use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Lease;
@@ -201,14 +202,17 @@ impl Drop for Ticket {
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     server: Arc<Server>,
+    kind: StreamKind,
     /// Over HTTP, where it may go unread.
     watched: Option<(u64, Arc<Watched>)>,
 }
 
 impl OpenStream {
-    pub(crate) fn of(server: &Arc<Server>) -> Self {
+    pub(crate) fn of(server: &Arc<Server>, kind: StreamKind) -> Self {
         server.lifecycle.streams.fetch_add(1, Ordering::AcqRel);
-        Self { server: Arc::clone(server), watched: None }
+        let open = Self { server: Arc::clone(server), kind, watched: None };
+        open.server.observer.stream_began(kind);
+        open
     }
 
     /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at the
@@ -235,6 +239,8 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
+        // Whoever drops it may be unwinding.
+        let _ = caught(|| self.server.observer.stream_ended(self.kind));
         let lifecycle = &self.server.lifecycle;
         let is_counted = self.watched.take().is_none_or(|(number, watched)| {
             lifecycle.unread.let_go(number);

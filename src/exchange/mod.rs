@@ -36,7 +36,7 @@ use http::StatusCode;
 pub use ask::Ask;
 pub(crate) use attached::Attached;
 pub(crate) use attended::caught;
-use attended::panic_message;
+pub(crate) use attended::panic_message;
 pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;

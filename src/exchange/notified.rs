@@ -13,6 +13,7 @@ use crate::context::RequestContext;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
 use crate::session::SessionState;
+use crate::trace::CallSpan;
 
 /// Lets the handler hear a notification. Polled once in place; what is then still pending goes on in a task, for the
 /// client is owed nothing but that the notification was taken.
@@ -41,18 +42,22 @@ pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(
 
 /// The handler's hook for a notification.
 pub(crate) fn heard(call: Arc<Call>, ticket: Ticket) -> Heard {
-    let hook = caught(|| {
-        let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
-        Arc::clone(&call.server.handler).notification(notification, context)
+    let span = CallSpan::of(&call);
+    let hook = span.run(|| {
+        caught(|| {
+            let (notification, context) =
+                (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
+            Arc::clone(&call.server.handler).notification(notification, context)
+        })
     });
     let hook = match hook {
         Ok(hook) => hook,
         Err(message) => {
-            call.server.observer.panicked(&call.observed(), &message);
+            span.run(|| call.server.observer.panicked(&call.observed(), &message));
             return Heard { work: None };
         }
     };
-    Heard { work: Some(Attended::new(hook, call, ticket)) }
+    Heard { work: Some(Attended::new(hook, call, ticket, span)) }
 }
 
 /// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take all
@@ -100,7 +105,7 @@ impl Future for Heard {
             }
         }
         if let Some(work) = self.work.take() {
-            let (call, _ticket) = work.finish();
+            let (call, _ticket, _span) = work.finish();
             call.end_asks();
             call.set_answered();
         }

@@ -397,6 +397,12 @@ impl Queue {
         Poll::Pending
     }
 
+    /// Whether a message need not wait.
+    pub(crate) fn has_room(&self, event: &Bytes) -> bool {
+        let cost = usize::try_from(self.cost(event)).unwrap_or(usize::MAX);
+        self.room.is_closed() || self.room.available_permits() >= cost
+    }
+
     /// Where too many bytes wait, here and elsewhere, a message takes all of the queue: so it waits for those before it,
     /// and whose client reads goes on.
     fn cost(&self, message: &Bytes) -> u32 {

@@ -11,6 +11,7 @@ use super::queue::{Opening, Queue};
 use super::subject::Subject;
 use crate::admission::Hold;
 use crate::cancel::CancelCause;
+use crate::observer::StreamKind;
 use crate::protocol::sse;
 use crate::server::Server;
 use crate::session::{AnswerStream, Session, SessionState};
@@ -86,7 +87,7 @@ impl DetachedStream {
     ) -> Self {
         let (unread, holds) = (Arc::clone(&queue), AnswerStream::of(session));
         // What it takes of its caller's account goes with it.
-        let open = OpenStream::of(server).watched(move || {
+        let open = OpenStream::of(server, StreamKind::Resumed).watched(move || {
             unread.leave(turn);
             drop((holds, hold));
         });
@@ -139,7 +140,7 @@ impl Source {
 
 impl Events {
     fn open(subject: Subject, give_up: impl FnOnce() + Send + 'static) -> Self {
-        let open = OpenStream::of(subject.server()).watched(give_up);
+        let open = OpenStream::of(subject.server(), StreamKind::Answer).watched(give_up);
         if let Some(call) = subject.calls().first() {
             open.server().observer.stream_opened(&call.observed());
         }

@@ -5,11 +5,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request;
 
+use super::ends::Ends;
 use super::service::Shared;
 use crate::admission::Hold;
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::OpenStream;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
 use crate::session::{Kept, SessionState};
@@ -33,9 +36,12 @@ pub(crate) struct GeneralStream {
     session: Arc<SessionState>,
     source: Source,
     keep_alive: KeepAlive,
+    ends: Ends,
     /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
     greeting: Option<Bytes>,
     ended: bool,
+    /// The last to go: by then nothing of the stream holds the session any more.
+    _releases: Releases,
 }
 
 /// Where its events come from.
@@ -60,6 +66,7 @@ impl Source {
         move || {
             close();
             session.touch();
+            session.released();
             drop(hold);
         }
     }
@@ -113,13 +120,21 @@ impl GeneralStream {
 
     fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes, hold: Hold) -> Self {
         Self {
-            open: OpenStream::of(&shared.server).watched(source.closing(session, hold)),
+            open: OpenStream::of(&shared.server, StreamKind::General).watched(source.closing(session, hold)),
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),
+            ends: Ends::default(),
             greeting: Some(greeting),
             ended: false,
+            _releases: Releases(Arc::clone(session)),
         }
+    }
+
+    /// It ends with the access token that the head of its GET came with.
+    pub(super) fn ending(mut self, head: &request::Parts) -> Self {
+        self.ends = Ends::of(&head.extensions);
+        self
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -133,7 +148,11 @@ impl GeneralStream {
         if self.ended {
             return Poll::Ready(None);
         }
-        match self.poll_event(cx) {
+        let event = match self.ends.poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => self.poll_event(cx),
+        };
+        match event {
             Poll::Ready(event) => {
                 self.keep_alive.restart();
                 self.ended = event.is_none();
@@ -171,6 +190,15 @@ impl Drop for GeneralStream {
             kept.general.close(*turn);
         }
         self.session.touch();
+    }
+}
+
+/// Tells a session that its stream is gone.
+struct Releases(Arc<SessionState>);
+
+impl Drop for Releases {
+    fn drop(&mut self) {
+        self.0.released();
     }
 }
 

@@ -76,6 +76,7 @@ impl Post<'_> {
             Kind::Request => self.request(message),
             Kind::Notification => {
                 let revision = self.revision()?;
+                self.authorize(revision, &message)?;
                 self.notification(revision, message, cx)?;
                 Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)))
             }
@@ -91,6 +92,11 @@ impl Post<'_> {
             None if self.shared.policy == Sessions::Required => Err(Refusal::new(RefusalKind::SessionRequired)),
             None => legacy::sessionless(self.version, self.shared.gate.revisions),
         }
+    }
+
+    /// Whether the application allows it.
+    fn authorize(&self, revision: Revision, message: &Message) -> Result<(), Refusal> {
+        self.shared.authorize(&self.parts, self.principal.as_ref(), revision, message)
     }
 
     /// The sender of one of several messages.
@@ -136,6 +142,7 @@ impl Post<'_> {
         let ticket = self.ticket()?;
         let params = InitializeParams::read(message.params());
         let revision = InitializeParams::revision(params.as_ref(), self.shared.gate.revisions)?;
+        self.authorize(revision, message)?;
         let session = match params {
             Some(params) if self.shared.policy != Sessions::Off => {
                 let client = Client::read(&params)?;
@@ -171,8 +178,10 @@ impl Post<'_> {
 
     fn request(self, message: Message) -> Result<Posted, Refusal> {
         let shared = self.shared;
-        let ticket = || self.ticket_for(&message);
-        let admitted = self.revision().and_then(|revision| Ok((revision, ticket()?)));
+        let admitted = self.revision().and_then(|revision| {
+            self.authorize(revision, &message)?;
+            Ok((revision, self.ticket_for(&message)?))
+        });
         let (revision, ticket) = admitted.map_err(|refusal| refusal.with_id(message.id()))?;
         let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
         let drive = start(shared, &call, ticket).map_err(|refusal| refusal.with_id(call.message.id()))?;
@@ -213,6 +222,10 @@ impl Post<'_> {
     fn batch(self, batch: envelope::Batch, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
         let revision = self.batch_revision()?;
         legacy::judge_batch(&batch, self.shared.server.limits.batch)?;
+        if let Err(refusal) = self.shared.authorize_all(&self.parts, self.principal.as_ref(), revision, &batch) {
+            self.settle(batch);
+            return Err(refusal);
+        }
         let queue = Arc::new(Queue::counted(self.shared.server.limits.queue_bytes, &self.account));
         let mut ids = HashSet::new();
         let mut calls = Vec::new();
@@ -237,6 +250,17 @@ impl Post<'_> {
         let batch = Batch { server: Arc::clone(&self.shared.server), form, queue, calls, session: self.session };
         let exchange = exchange(Work::batch(Arc::new(batch), drives), in_session);
         Ok(Posted::Exchange { exchange, session: None })
+    }
+
+    /// What a batch that is refused brings to its end all the same: its client may never send it again.
+    fn settle(&self, batch: envelope::Batch) {
+        for message in batch.elements.into_iter().flatten().filter(Message::settles) {
+            if message.kind == Kind::Response {
+                self.is_awaited(message);
+            } else {
+                self.cancel(&message);
+            }
+        }
     }
 
     /// Batches are part of 2025-03-26 alone: of a session that negotiated it, or of a request that belongs to none and

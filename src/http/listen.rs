@@ -7,12 +7,14 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
+use super::ends::Ends;
 use super::respond;
 use crate::exchange::Answer;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
 use crate::subscribe::{Decided, Granting, Hub, Place};
@@ -28,7 +30,8 @@ impl Listening {
     /// Judges what is asked for and takes a place.
     pub(super) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
         if call.form == Form::JsonOnly {
-            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
+            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
+                .on(Ground::AcceptStream));
         }
         let granting = Granting::start(Arc::clone(&call), ticket, hub)?;
         Ok(Self { call, granting: Some(granting) })
@@ -71,6 +74,7 @@ pub(crate) struct ListenStream {
     open: OpenStream,
     id: Box<[u8]>,
     keep_alive: KeepAlive,
+    ends: Ends,
     acknowledgement: Option<Bytes>,
     /// Gone once the subscription has ended.
     place: Option<Place>,
@@ -87,6 +91,7 @@ impl ListenStream {
             open,
             id: call.id().into(),
             keep_alive: KeepAlive::default(),
+            ends: Ends::of(call.via.extensions()),
             acknowledgement,
             place,
             // A copy, since the frame has room to grow and the stream is there for long.
@@ -101,6 +106,9 @@ impl ListenStream {
         }
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
+        }
+        if self.ends.poll(cx).is_ready() {
+            self.place = None;
         }
         let Some(place) = &self.place else {
             return Poll::Ready(self.response.take());

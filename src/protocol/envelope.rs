@@ -138,7 +138,7 @@ impl Message {
     }
 
     /// Whether it is an answer or a cancellation.
-    fn settles(&self) -> bool {
+    pub(crate) fn settles(&self) -> bool {
         match self.kind {
             Kind::Response => true,
             Kind::Notification => self.method() == method::CANCELLED,

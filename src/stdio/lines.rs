@@ -11,7 +11,7 @@ const COPIED: usize = 4 << 10;
 
 /// Cuts what is read into lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     buffer: BytesMut,
     /// How much of it is known to hold no line feed.
     searched: usize,
@@ -23,7 +23,7 @@ pub(super) struct Lines {
 
 /// What was cut.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// All of a line, without its line feed.
     Whole(Bytes),
     /// One that is longer than the limit; nothing of it is kept.
@@ -31,18 +31,18 @@ pub(super) enum Line {
 }
 
 impl Lines {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, limit, skipping: false }
     }
 
     /// Where the next bytes go.
-    pub(super) fn buffer(&mut self) -> &mut BytesMut {
+    pub(crate) fn buffer(&mut self) -> &mut BytesMut {
         self.buffer.reserve(CHUNK);
         &mut self.buffer
     }
 
     /// The next line; `None` where more has to be read first.
-    pub(super) fn next(&mut self) -> Option<Line> {
+    pub(crate) fn next(&mut self) -> Option<Line> {
         loop {
             let new = self.buffer.get(self.searched..).unwrap_or_default();
             let Some(end) = memchr(b'\n', new).map(|at| self.searched + at) else {
@@ -58,7 +58,7 @@ impl Lines {
     }
 
     /// The last line, which may lack its line feed.
-    pub(super) fn finish(&mut self) -> Option<Line> {
+    pub(crate) fn finish(&mut self) -> Option<Line> {
         let rest = std::mem::take(&mut self.buffer).freeze();
         (!self.skipping && !rest.is_empty()).then_some(Line::Whole(rest))
     }

@@ -7,7 +7,7 @@ mod builder;
 mod connection;
 mod handshake;
 mod hooks;
-mod lines;
+pub(crate) mod lines;
 mod listen;
 mod output;
 mod owed;

@@ -12,6 +12,7 @@ use crate::exchange::lifecycle::Ticket;
 use crate::exchange::{self, Drive, caught};
 use crate::protocol::classify;
 use crate::protocol::envelope::{self, Body, BodyFault, Kind, Message};
+use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::{Era, Revision};
@@ -45,7 +46,7 @@ impl Receiver {
             Line::Whole(text) => text,
             Line::TooLong => {
                 let reason = format!("A line has at most {} bytes", limits.body_bytes);
-                return self.garbage(&Refusal::because(RefusalKind::Syntax, reason));
+                return self.garbage(&Refusal::because(RefusalKind::Syntax, reason).on(Ground::LineBytes));
             }
         };
         let caps = Caps { nesting: limits.nesting, elements: limits.batch };

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::mailbox::{Addressee, Mailbox};
+use super::mailbox::{Addressee, Delivered, Mailbox};
 use super::notice::{Notice, Updated};
 use crate::changes::{Change, Changes, Listener};
+use crate::observer::{Ear, Pressure};
 use crate::turn::Turn;
 
 const SHARDS: usize = 16;
@@ -18,6 +19,7 @@ pub(crate) struct Hub {
     ended: AtomicBool,
     next: AtomicU64,
     shards: [Mutex<HashMap<u64, Stream>>; SHARDS],
+    observer: Ear,
 }
 
 /// One open stream: a turn of a mailbox. One that has been superseded may still be here, and must not hear twice. Or a
@@ -39,18 +41,24 @@ impl Listener for Hub {
         for shard in &self.shards {
             // Woken when the lock is given back: a waker may drop a stream, which then leaves this shard.
             let mut readers = Vec::new();
+            let mut merged = 0;
             for stream in lock(shard).values() {
-                readers.extend(stream.mailbox.deliver(stream.addressee, &notice));
+                match stream.mailbox.deliver(stream.addressee, &notice) {
+                    Delivered::Unwanted => {}
+                    Delivered::Merged => merged += 1,
+                    Delivered::Noted(reader) => readers.extend(reader),
+                }
             }
             readers.into_iter().for_each(Waker::wake);
+            (0..merged).for_each(|_| self.observer.pressure(Pressure::ChangeMerged));
         }
     }
 }
 
 impl Hub {
     /// Hears of what is published there.
-    pub(crate) fn listening(changes: &Changes) -> Arc<Self> {
-        let hub = Arc::new(Self::default());
+    pub(crate) fn listening(changes: &Changes, observer: Ear) -> Arc<Self> {
+        let hub = Arc::new(Self { observer, ..Self::default() });
         let listener: Weak<dyn Listener> = Arc::<Self>::downgrade(&hub);
         changes.listen(listener);
         hub

@@ -17,6 +17,8 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::exchange::{Drive, Failure};
+use crate::observer::StreamKind;
+use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
@@ -105,7 +107,8 @@ impl Granting {
     /// request and its acknowledgement.
     pub(crate) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
         if call.id().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes"));
+            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes")
+                .on(Ground::ListenId));
         }
         let Some(mut filter) = Filter::read(call.message.params()) else {
             return Err(Refusal::because(
@@ -123,7 +126,7 @@ impl Granting {
         let place = hub.add(&mailbox, turn);
         // The stream carries changes and nothing else.
         call.outlet.queue().abandon();
-        let open = OpenStream::of(&call.server);
+        let open = OpenStream::of(&call.server, StreamKind::Subscription);
         let (tell, granted) = oneshot::channel();
         let drive = Drive::start(&call, ticket, |call| Box::pin(grant(Arc::clone(call), mailbox, filter, tell)));
         Ok(Self { call, place, hold, open, drive, granted })

@@ -93,6 +93,17 @@ pub(super) enum Addressee {
     Whoever,
 }
 
+/// What became of a change.
+#[derive(Debug)]
+pub(super) enum Delivered {
+    /// Nobody wants it.
+    Unwanted,
+    /// One that is equal waits already.
+    Merged,
+    /// It waits. Whom to wake: under no lock, for a waker may run anything.
+    Noted(Option<Waker>),
+}
+
 /// What became of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subscribed {
@@ -201,9 +212,8 @@ impl Mailbox {
             Some(Due::Yes) => drop(state.resources.insert(uri.into(), Due::Yes)),
             Some(Due::Reserved(true)) => {
                 let updated = Arc::new(Updated::new(uri));
-                if state.note_updated(&updated) {
-                    wake(state);
-                }
+                state.note_updated(&updated);
+                wake(state);
             }
             Some(Due::No | Due::Reserved(false)) => {}
         }
@@ -250,15 +260,18 @@ impl Mailbox {
         }
     }
 
-    /// Hears of a change. Returns whom to wake: under no lock, for a waker may run anything.
-    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Option<Waker> {
+    /// Hears of a change.
+    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Delivered {
         let mut state = self.state();
         let is_addressed = match to {
             Addressee::Turn(turn) => state.turn == turn && state.stream == Stream::Open,
             Addressee::Whoever => state.stream != Stream::Ended,
         };
-        let is_heard = is_addressed && state.note(notice);
-        is_heard.then(|| state.reader.take()).flatten()
+        match is_addressed.then(|| state.note(notice)).flatten() {
+            None => Delivered::Unwanted,
+            Some(Due::Yes | Due::Reserved(_)) => Delivered::Merged,
+            Some(Due::No) => Delivered::Noted(state.reader.take()),
+        }
     }
 
     /// The next change for the stream of this turn; `None` where it has ended.
@@ -332,33 +345,30 @@ impl State {
         }
     }
 
-    /// Notes a change. Whether it is wanted and was not due already.
-    fn note(&mut self, notice: &Notice) -> bool {
+    /// Notes a change. Whether one was due already, where it is wanted.
+    fn note(&mut self, notice: &Notice) -> Option<Due> {
         let (wanted, due) = match notice {
             Notice::Tools => (self.wants.tools, &mut self.due.tools),
             Notice::Prompts => (self.wants.prompts, &mut self.due.prompts),
             Notice::Resources => (self.wants.resources, &mut self.due.resources),
             Notice::Updated(updated) => return self.note_updated(updated),
             // Never published.
-            Notice::Message(_) => return false,
+            Notice::Message(_) => return None,
         };
-        wanted && !std::mem::replace(due, true)
+        wanted.then(|| if std::mem::replace(due, true) { Due::Yes } else { Due::No })
     }
 
-    fn note_updated(&mut self, updated: &Arc<Updated>) -> bool {
-        let Some(due) = self.resources.get_mut(&updated.uri) else {
-            return false;
-        };
-        match due {
-            Due::Yes => return false,
-            Due::Reserved(is_changed) => {
-                *is_changed = true;
-                return false;
-            }
-            Due::No => *due = Due::Yes,
+    fn note_updated(&mut self, updated: &Arc<Updated>) -> Option<Due> {
+        let due = self.resources.get_mut(&updated.uri)?;
+        if let Due::Reserved(is_changed) = due {
+            *is_changed = true;
+            return None;
         }
-        self.updated.push_back(Arc::clone(updated));
-        true
+        let was = std::mem::replace(due, Due::Yes);
+        if was == Due::No {
+            self.updated.push_back(Arc::clone(updated));
+        }
+        Some(was)
     }
 
     fn next(&mut self) -> Option<Notice> {
