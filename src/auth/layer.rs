@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER,
@@ -237,8 +236,11 @@ impl<V> Auth<V> {
     fn refuse(&self, kind: RefusalKind, head: &request::Parts) -> Response<ResponseBody> {
         let refusal = Refusal::new(kind);
         self.observer.refused(&refusal);
-        let body = if head.method == Method::HEAD { Bytes::new() } else { refusal_frame(&refusal).json() };
-        let mut response = Response::new(ResponseBody::full(body));
+        let body = match head.method {
+            Method::HEAD => ResponseBody::empty(),
+            _ => ResponseBody::full(refusal_frame(&refusal).json()),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = kind.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
