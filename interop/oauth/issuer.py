@@ -42,7 +42,14 @@ class Issuer:
         self.clients, self.codes, self.refreshes, self.log = {}, {}, {}, []
 
     def sign(self, resource, scope, seconds):
-        claims = {"iss": self.url, "sub": "ada", "aud": resource, "scope": scope, "exp": int(time.time()) + seconds}
+        claims = {
+            "iss": self.url,
+            "sub": "ada",
+            "aud": resource,
+            "scope": scope,
+            "exp": int(time.time()) + seconds,
+            "jti": secrets.token_hex(8),
+        }
         parts = [unpadded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims)]
         signed = ".".join(parts)
         return f"{signed}.{unpadded(hmac.digest(self.key, signed.encode(), 'sha256'))}"
