@@ -55,8 +55,9 @@ pub(crate) struct StreamsEnd(pub(crate) SystemTime);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenStreams {
-    /// It ends as if the server had closed it, and the client opens another with a new token: who may not come in any
-    /// more hears no more.
+    /// It ends as when the server closes it, with its response: who may not come in any more hears no more. Up to
+    /// 2025-11-25 clients open another by themselves. On 2026-07-28 that is left to the application that uses the client:
+    /// where its users would miss changes that everybody may hear of, choose the other.
     #[default]
     EndAtExpiry,
     /// It goes on until either side closes it.
