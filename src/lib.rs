@@ -114,6 +114,10 @@
 //! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
 //!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
 //! - `testing`: a client in process, for an application's own tests.
+//! - `tracing`: a [`tracing`](https://docs.rs/tracing) span for every exchange, target `mcp_transport`, level info, in
+//!   which the handler runs, with the fields of OpenTelemetry's semantic conventions for MCP, `era` and `outcome`: no
+//!   params, no results and no session ids. Events: panics and internal errors (error), [`Misuse`] (warn), refusals and
+//!   [`Pressure`] (debug).
 //! - `actix`: `actix::Endpoint` mounts the service in actix-web.
 //!
 //! The `examples` directory of the repository has whole servers.
@@ -136,6 +140,7 @@
 
 #[cfg(feature = "actix")]
 mod adapters;
+mod admission;
 #[cfg(feature = "auth")]
 pub mod auth;
 mod authorize;
@@ -169,6 +174,7 @@ mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 mod transport;
 mod turn;
 
@@ -178,17 +184,18 @@ pub use adapters::actix;
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
 };
+pub use admission::PeerKey;
 pub use authorize::{Attempt, Denied};
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
-pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext};
+pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext, TraceContext};
 pub use error::{Error, ErrorKind};
 pub use exchange::Ask;
 pub use handler::{McpHandler, ParameterSource};
 pub use limits::Limits;
 pub use mcp_error::McpError;
-pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
+pub use observer::{Exchange, ExchangeEnd, Misuse, Observer, Pressure, StreamKind};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;

@@ -28,3 +28,4 @@ pub(crate) mod sentinel;
 pub(crate) mod shape;
 pub(crate) mod sse;
 pub(crate) mod status;
+pub(crate) mod trace_context;
