@@ -140,6 +140,7 @@
 
 #[cfg(feature = "actix")]
 mod adapters;
+mod admission;
 #[cfg(feature = "auth")]
 pub mod auth;
 mod authorize;
@@ -183,6 +184,7 @@ pub use adapters::actix;
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
 };
+pub use admission::PeerKey;
 pub use authorize::{Attempt, Denied};
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};

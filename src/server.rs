@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::admission::Admission;
 use crate::capabilities::{Capabilities, Delivery};
 use crate::changes::Changes;
 use crate::error::Error;
@@ -57,6 +58,7 @@ pub(crate) struct Server {
     pub(crate) changes: Changes,
     pub(crate) limits: Limits,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) admission: Admission,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
     #[cfg(feature = "state")]
@@ -163,6 +165,7 @@ impl ServerBuilder {
             changes: self.changes,
             #[cfg(feature = "state")]
             sealer: Sealer::new(self.state, self.limits.state_bytes),
+            admission: Admission::new(&self.limits),
             limits: self.limits,
             lifecycle: Lifecycle::default(),
             observer: traced(self.observer),

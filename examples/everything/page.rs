@@ -5,11 +5,14 @@ use axum::http::header;
 use axum::routing::get;
 
 /// The files, by the path they are served at.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 8] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("page/page.css")),
     ("/page.js", "text/javascript; charset=utf-8", include_str!("page/page.js")),
     ("/forms.js", "text/javascript; charset=utf-8", include_str!("page/forms.js")),
+    ("/headers.js", "text/javascript; charset=utf-8", include_str!("page/headers.js")),
+    ("/questions.js", "text/javascript; charset=utf-8", include_str!("page/questions.js")),
+    ("/show.js", "text/javascript; charset=utf-8", include_str!("page/show.js")),
     ("/wire.js", "text/javascript; charset=utf-8", include_str!("page/wire.js")),
 ];
 

@@ -15,6 +15,7 @@
 //! # async fn run() -> std::io::Result<()> {
 //! let mcp = Endpoint::new(StreamableHttpService::new(Hello));
 //! HttpServer::new(move || App::new().route("/mcp", web::to(mcp.clone())))
+//!     // So that actix notices when a client goes away.
 //!     .h1_allow_half_closed(false)
 //!     .bind("127.0.0.1:8080")?
 //!     .run()
@@ -29,18 +30,20 @@
 //! that client has asked for is not cancelled: neither a call that has said nothing yet nor a stream that is quiet. The
 //! price is that a client which closes its side and then reads loses its answer; no MCP client does that.
 //!
-//! Over HTTP/2 (actix's feature `http2`) actix runs each request as a task of its own, and does not drop it when the
-//! client resets its stream or closes the connection. There only a write that fails tells, so a call is not cancelled
-//! before its stream speaks again, at the next [keep-alive](crate::Limits::keep_alive) at the latest once it has begun.
+//! Over HTTP/2 (actix's feature `http2`) actix runs each request as a task of its own, which it does not end when the
+//! client resets the stream or the connection is gone. Only a write that fails tells it. So a call is cancelled once its
+//! stream speaks again, by its handler or by a [keep-alive comment](crate::Limits::keep_alive); one that is silent becomes
+//! a stream after [`commit_after`](crate::Limits::commit_after). Choose both as short as a handler may go on in vain.
 //!
 //! # What else differs
 //!
 //! - The body is limited by [`Limits::body_bytes`](crate::Limits::body_bytes). actix's `PayloadConfig` does not apply.
-//! - `middleware::Compress` compresses event streams too, and holds events back until it has a block full of them. Wrap
-//!   it around other scopes than this one.
+//! - `middleware::Compress` compresses event streams too. It holds no event back, but keeps an encoder for each open
+//!   stream: wrap it around other routes.
 //! - To shut down, [drain](crate::Transport::drain) the service in the future that
 //!   [`shutdown_signal`](actix_web::HttpServer::shutdown_signal) is given. Without it actix stops at the process's signals
-//!   by itself, waits for open streams until `shutdown_timeout`, and breaks them.
+//!   by itself, waits for open streams until `shutdown_timeout`, and breaks them. After the drain nothing is open but
+//!   connections that idle: let `shutdown_timeout` be a few seconds, since actix does not close those of HTTP/2 itself.
 //! - actix-web 4.12 runs on this crate's minimum Rust; later releases may need a newer one.
 //!
 //! [`h1_allow_half_closed`]: actix_web::HttpServer::h1_allow_half_closed

@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn other_schemes_are_none() {
-        for lines in [&[][..], &[b""], &[b"Basic YTpi"], &[b"DPoP a"], &[b"BearerX a"], &[b"Bearer-X a"], &[b"Basic"]] {
+        for lines in
+            [&[][..], &[&b""[..]], &[b"Basic YTpi"], &[b"DPoP a"], &[b"BearerX a"], &[b"Bearer-X a"], &[b"Basic"]]
+        {
             assert_eq!(Credentials::of(&headers(lines)), Credentials::None, "{lines:?}");
         }
     }

@@ -106,6 +106,7 @@ impl std::error::Error for TokenError {}
 /// [`Attempt::token`](crate::Attempt::token) and [`RequestContext::extensions`](crate::RequestContext::extensions) find
 /// it. It does not hold the token itself.
 #[derive(Clone)]
+#[must_use]
 pub struct AccessToken {
     principal: Principal,
     audience: Arc<[String]>,

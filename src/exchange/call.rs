@@ -14,6 +14,7 @@ use super::requests::{self, Requests};
 #[cfg(feature = "state")]
 use super::rounds::Carried;
 use super::rounds::{Round, Rounds};
+use crate::admission::Account;
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
 use crate::observer::{self, Pressure};
@@ -33,6 +34,8 @@ pub(crate) struct Call {
     pub(crate) revision: Revision,
     pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
+    /// From which whatever it takes is taken.
+    pub(crate) account: Account,
     pub(crate) server: Arc<Server>,
     pub(crate) cancellation: Cancellation,
     /// Why the client cancelled, in its words.
@@ -144,6 +147,7 @@ pub(crate) struct Caller {
     pub(crate) revision: Revision,
     pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
+    pub(crate) account: Account,
     pub(crate) session: Option<Arc<SessionState>>,
     pub(crate) form: Form,
 }
@@ -173,7 +177,7 @@ impl Form {
 impl Call {
     /// A call with a queue of its own.
     pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
-        let queue = Queue::new(server.limits.queue_bytes);
+        let queue = Queue::counted(server.limits.queue_bytes, &caller.account);
         let is_resumable = caller.session.as_ref().is_some_and(|session| session.kept().is_some());
         let outlet = if is_resumable { Outlet::Shared(Arc::new(queue)) } else { Outlet::Own(queue) };
         Self::with(server, message, caller, outlet)
@@ -191,7 +195,7 @@ impl Call {
     }
 
     fn with(server: &Arc<Server>, message: Message, caller: Caller, outlet: Outlet) -> Self {
-        let Caller { revision, via, principal, session, form } = caller;
+        let Caller { revision, via, principal, account, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(from_now),
             server: Arc::clone(server),
@@ -205,6 +209,7 @@ impl Call {
             revision,
             via,
             principal,
+            account,
             session,
             form,
             outlet,

@@ -23,6 +23,7 @@ mod rounds;
 mod stream;
 pub(crate) mod subject;
 mod undecided;
+mod unread;
 mod work;
 
 use std::panic::AssertUnwindSafe;
@@ -41,7 +42,7 @@ use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
 pub(crate) use input_required::Input;
-pub(crate) use notified::{MOST_HOOKS, hear, heard};
+pub(crate) use notified::{hear, heard};
 use rounds::Round;
 pub(crate) use stream::{AttachedStream, DetachedStream};
 use subject::Subject;

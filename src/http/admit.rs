@@ -17,6 +17,7 @@ use crate::protocol::origin::Verdict;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
 use crate::session::SessionState;
+use crate::subscribe;
 
 /// What becomes of a request once its head is judged.
 pub(super) enum Admitted {
@@ -83,7 +84,8 @@ fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
     shared.authorize_get(parts, session.revision())?;
-    resume::open(shared, &session, parts).map(respond::events)
+    let hold = subscribe::take_place(&shared.account(parts, session.principal())?)?;
+    resume::open(shared, &session, parts, hold).map(respond::events)
 }
 
 /// Ends a session.
@@ -96,8 +98,10 @@ fn delete(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBo
 
 /// The live session that a request names.
 fn session(shared: &Shared, parts: &request::Parts) -> Result<Option<Arc<SessionState>>, Refusal> {
-    let named = Headers::read(&parts.headers, shared.gate.revisions)?.session;
-    named.map(|id| shared.sessions.find(id, shared.principal(parts).as_ref())).transpose()
+    let Some(id) = Headers::read(&parts.headers, shared.gate.revisions)?.session else {
+        return Ok(None);
+    };
+    shared.sessions.find(id, shared.principal(parts)?.as_ref()).map(Some)
 }
 
 /// 2026-07-28 knows neither GET nor DELETE.

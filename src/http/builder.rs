@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
 use super::service::{Sessions, Shared, StreamableHttpService};
+use crate::admission::{PeerKey, PeerOf};
 use crate::authorize::{Attempt, Authorize, Denied};
 use crate::changes::Changes;
 use crate::error::Error;
@@ -56,6 +57,7 @@ pub struct StreamableHttpBuilder {
     policy: Sessions,
     principal: Option<Box<PrincipalOf>>,
     authorize: Option<Box<Authorize>>,
+    peer: Option<Box<PeerOf>>,
     second_get: SecondGet,
     event_store: EventStore,
 }
@@ -72,6 +74,7 @@ impl StreamableHttpBuilder {
             policy: Sessions::default(),
             principal: None,
             authorize: None,
+            peer: None,
             second_get: SecondGet::default(),
             event_store: EventStore::default(),
         }
@@ -192,6 +195,31 @@ impl StreamableHttpBuilder {
     /// ```
     pub fn authorize(mut self, authorize: impl Fn(&Attempt<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
         self.authorize = Some(Box::new(authorize));
+        self
+    }
+
+    /// Reads from a request's head how callers without a [`Principal`] are told apart, so that each of them has a share
+    /// of the [`Limits`], and one that takes all it can get leaves something to the others. Default: they are not, and
+    /// have no shares.
+    ///
+    /// Choose what a client cannot: the address of the connection. A header only where a proxy of yours sets it and
+    /// nobody gets past that proxy; else whoever changes it with every request has a share for every request.
+    ///
+    /// ```
+    /// use std::net::SocketAddr;
+    /// use axum::extract::ConnectInfo;
+    /// use mcp_transport::PeerKey;
+    ///
+    /// # fn f(builder: mcp_transport::StreamableHttpBuilder) -> mcp_transport::StreamableHttpBuilder {
+    /// builder.peer(|head| {
+    ///     // There under `into_make_service_with_connect_info::<SocketAddr>()`.
+    ///     let ConnectInfo(address) = head.extensions.get::<ConnectInfo<SocketAddr>>()?;
+    ///     Some(PeerKey::of_address(address.ip()))
+    /// })
+    /// # }
+    /// ```
+    pub fn peer(mut self, peer: impl Fn(&http::request::Parts) -> Option<PeerKey> + Send + Sync + 'static) -> Self {
+        self.peer = Some(Box::new(peer));
         self
     }
 
@@ -316,6 +344,7 @@ impl StreamableHttpBuilder {
             policy: self.policy,
             principal_of: self.principal,
             authorize: self.authorize,
+            peer_of: self.peer,
             second_get: self.second_get,
             sessions: Registry::new(Arc::clone(&server), keeping),
             server,

@@ -14,11 +14,10 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
-use crate::observer::StreamKind;
 use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
-use crate::subscribe::{Decided, Granting, Hub, Most, Place};
+use crate::subscribe::{Decided, Granting, Hub, Place};
 
 /// A listener whose grant is being made.
 pub(super) struct Listening {
@@ -34,9 +33,7 @@ impl Listening {
             return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
                 .on(Ground::AcceptStream));
         }
-        let limits = &call.server.limits;
-        let most = Most { in_all: limits.listeners, by_principal: limits.listeners_by_principal };
-        let granting = Granting::start(Arc::clone(&call), ticket, hub, most)?;
+        let granting = Granting::start(Arc::clone(&call), ticket, hub)?;
         Ok(Self { call, granting: Some(granting) })
     }
 
@@ -46,16 +43,23 @@ impl Listening {
             return Poll::Pending;
         };
         let decided = ready!(granting.poll(cx));
-        let place = self.granting.take().map(Granting::into_place);
+        let Some((place, hold, open)) = self.granting.take().map(Granting::into_place) else {
+            return Poll::Pending;
+        };
         let stream = match decided {
             Decided::Granted { acknowledgement, end } => {
-                ListenStream::new(&self.call, Some(acknowledgement.event()), place, &end.frame)
+                let (close, first) = (place.closing(), acknowledgement.event());
+                let open = open.watched(move || {
+                    close();
+                    drop(hold);
+                });
+                ListenStream::new(&self.call, open, Some((first, place)), &end.frame)
             }
             // The error, to a client that reads nothing else.
             Decided::Refused(Finished { status, frame, .. })
                 if status == StatusCode::OK && self.call.form == Form::SseOnly =>
             {
-                ListenStream::new(&self.call, None, None, &frame)
+                ListenStream::new(&self.call, open.watched(|| ()), None, &frame)
             }
             Decided::Refused(Finished { status, frame, .. }) => {
                 return Poll::Ready(respond::answer(Answer::Json(status, frame.json())));
@@ -80,8 +84,8 @@ pub(crate) struct ListenStream {
 
 impl ListenStream {
     /// Without an acknowledgement and a place it consists of its response.
-    fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<Place>, response: &Frame) -> Self {
-        let open = OpenStream::of(&call.server, StreamKind::Subscription);
+    fn new(call: &Call, open: OpenStream, granted: Option<(Bytes, Place)>, response: &Frame) -> Self {
+        let (acknowledgement, place) = granted.unzip();
         call.server.observer.stream_opened(&call.observed());
         Self {
             open,
@@ -96,6 +100,10 @@ impl ListenStream {
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.open.polled();
+        if self.open.is_given_up() {
+            return Poll::Ready(None);
+        }
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
         }
@@ -119,6 +127,6 @@ impl ListenStream {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.response.is_none()
+        self.open.is_given_up() || self.response.is_none()
     }
 }

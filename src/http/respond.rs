@@ -28,7 +28,7 @@ pub(super) fn refuse(shared: &Shared, refusal: &Refusal) -> Response<ResponseBod
         RefusalKind::NotInThisEra => {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
-        _ if kind.status() == StatusCode::SERVICE_UNAVAILABLE => {
+        _ if matches!(kind.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => {
             response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
         }
         _ => {}

@@ -17,14 +17,17 @@ use super::builder::StreamableHttpBuilder;
 use super::future::{ResponseFuture, ServiceFuture};
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
+use crate::admission::{Account, CallerKey, PeerOf};
 use crate::authorize::{Attempt, Authorize, Denied};
 use crate::changes::Changes;
+use crate::exchange::caught;
 use crate::handler::McpHandler;
+use crate::observer::Misuse;
 use crate::principal::{Principal, PrincipalOf};
 use crate::protocol::envelope::{Batch, Message};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
-use crate::protocol::refusal::Refusal;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::server::Server;
 use crate::session::Registry;
@@ -88,6 +91,7 @@ pub(super) struct Shared {
     pub(super) sessions: Arc<Registry>,
     pub(super) principal_of: Option<Box<PrincipalOf>>,
     pub(super) authorize: Option<Box<Authorize>>,
+    pub(super) peer_of: Option<Box<PeerOf>>,
 }
 
 /// Whether clients up to 2025-11-25 get sessions.
@@ -105,10 +109,10 @@ pub enum Sessions {
 
 impl Shared {
     /// On whose behalf a request comes.
-    pub(super) fn principal(&self, parts: &request::Parts) -> Option<Principal> {
+    pub(super) fn principal(&self, parts: &request::Parts) -> Result<Option<Principal>, Refusal> {
         match &self.principal_of {
-            Some(principal_of) => principal_of(parts),
-            None => parts.extensions.get().cloned(),
+            Some(principal_of) => self.ask("principal", || principal_of(parts)),
+            None => Ok(parts.extensions.get().cloned()),
         }
     }
 
@@ -123,7 +127,7 @@ impl Shared {
         match &self.authorize {
             Some(authorize) if !message.settles() => {
                 let attempt = Attempt { head, principal, revision, message: Some(message) };
-                authorize(&attempt).map_err(|denied| denied.refusal(head))
+                self.ask("authorize", || authorize(&attempt))?.map_err(|denied| denied.refusal(head))
             }
             _ => Ok(()),
         }
@@ -140,10 +144,17 @@ impl Shared {
         let Some(authorize) = &self.authorize else {
             return Ok(());
         };
-        let asking = batch.elements.iter().flatten().filter(|message| !message.settles());
-        let denied = asking
-            .filter_map(|message| authorize(&Attempt { head, principal, revision, message: Some(message) }).err());
-        denied.reduce(Denied::and).map_or(Ok(()), |denied| Err(denied.refusal(head)))
+        let mut all: Option<Denied> = None;
+        for message in batch.elements.iter().flatten().filter(|message| !message.settles()) {
+            let attempt = Attempt { head, principal, revision, message: Some(message) };
+            if let Err(denied) = self.ask("authorize", || authorize(&attempt))? {
+                all = Some(match all {
+                    Some(others) => others.and(denied),
+                    None => denied,
+                });
+            }
+        }
+        all.map_or(Ok(()), |denied| Err(denied.refusal(head)))
     }
 
     /// The same for a GET.
@@ -151,9 +162,26 @@ impl Shared {
         let Some(authorize) = &self.authorize else {
             return Ok(());
         };
-        let principal = self.principal(head);
+        let principal = self.principal(head)?;
         let attempt = Attempt { head, principal: principal.as_ref(), revision, message: None };
-        authorize(&attempt).map_err(|denied| denied.refusal(head))
+        self.ask("authorize", || authorize(&attempt))?.map_err(|denied| denied.refusal(head))
+    }
+
+    /// The account of whom a request comes from.
+    pub(super) fn account(&self, parts: &request::Parts, principal: Option<&Principal>) -> Result<Account, Refusal> {
+        let key = match (principal, &self.peer_of) {
+            (None, Some(peer_of)) => self.ask("peer", || peer_of(parts))?.map(CallerKey::Peer),
+            (principal, _) => principal.cloned().map(CallerKey::Principal),
+        };
+        Ok(self.server.admission.account(key))
+    }
+
+    /// Asks the application who the caller is, and whether it may. If that panics, nobody is let in.
+    fn ask<T>(&self, hook: &'static str, ask: impl FnOnce() -> T) -> Result<T, Refusal> {
+        caught(ask).map_err(|message| {
+            self.server.observer.misuse(&Misuse::HookPanicked { hook, message });
+            Refusal::new(RefusalKind::HookPanicked)
+        })
     }
 
     /// Which member of `params` the `Mcp-Name` of a method mirrors.

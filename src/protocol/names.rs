@@ -53,7 +53,7 @@ pub(crate) mod method {
     }
 
     /// The same text without an owner, where it is one of these.
-    pub(crate) fn known(text: &str) -> Option<&'static str> {
+    pub(crate) fn known(text: &[u8]) -> Option<&'static str> {
         const ALL: [&str; 17] = [
             CANCELLED,
             DISCOVER,
@@ -73,7 +73,7 @@ pub(crate) mod method {
             TOOLS_CALL,
             TOOLS_LIST,
         ];
-        ALL.into_iter().find(|known| *known == text)
+        ALL.into_iter().find(|known| known.as_bytes() == text)
     }
 }
 

@@ -64,6 +64,8 @@ pub enum RefusalKind {
     BodyTooLarge,
     /// The body broke off.
     BodyAborted,
+    /// The body took longer than [`Limits::body_time`](crate::Limits::body_time).
+    BodyTimeout,
     /// The body is not UTF-8 or not JSON.
     Syntax,
     /// The body is nested deeper than the limit.
@@ -102,6 +104,10 @@ pub enum RefusalKind {
     InvalidParams,
     /// A limit has been reached.
     Overloaded,
+    /// The caller's own share of a limit has been reached.
+    CallerLimit,
+    /// The application's hook that says who the caller is panicked; see [`Misuse`](crate::Misuse::HookPanicked).
+    HookPanicked,
     /// The session does not exist, or belongs to somebody else.
     UnknownSession,
     /// A DELETE that names no session, or under [`Sessions::Required`](crate::Sessions::Required) any message but
@@ -166,6 +172,7 @@ impl RefusalKind {
             }
             Self::BodyTooLarge => row(Rung::Body, S::PAYLOAD_TOO_LARGE, INVALID, "Request body too large"),
             Self::BodyAborted => row(Rung::Body, S::BAD_REQUEST, INVALID, "Request body incomplete"),
+            Self::BodyTimeout => row(Rung::Body, S::REQUEST_TIMEOUT, INVALID, "Request body took too long"),
             Self::Syntax => row(Rung::Syntax, S::BAD_REQUEST, code::PARSE_ERROR, "Parse error"),
             Self::Nesting => row(Rung::Syntax, S::BAD_REQUEST, code::PARSE_ERROR, "JSON nested too deeply"),
             Self::Shape => row(Rung::Shape, S::BAD_REQUEST, INVALID, "Invalid JSON-RPC message"),
@@ -195,6 +202,10 @@ impl RefusalKind {
             Self::Overloaded => {
                 row(Rung::Era, S::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR, "The server is too busy; try again later")
             }
+            Self::CallerLimit => {
+                row(Rung::Era, S::TOO_MANY_REQUESTS, INVALID, "Too much at once from this client; try again later")
+            }
+            Self::HookPanicked => row(Rung::Era, S::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR, "Internal error"),
             Self::UnknownSession => row(Rung::Era, S::NOT_FOUND, INVALID, "Session not found"),
             Self::SessionRequired => row(Rung::Era, S::BAD_REQUEST, INVALID, "Mcp-Session-Id required"),
             Self::NoStream => row(

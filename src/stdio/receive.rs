@@ -49,7 +49,13 @@ impl Receiver {
                 return self.garbage(&Refusal::because(RefusalKind::Syntax, reason).on(Ground::LineBytes));
             }
         };
-        match envelope::read(text, Caps { nesting: limits.nesting, elements: limits.batch }) {
+        let caps = Caps { nesting: limits.nesting, elements: limits.batch };
+        let (text, has_room) = match self.connection.count(text) {
+            Ok(text) => (text, true),
+            Err(text) => (text, false),
+        };
+        match envelope::read(text, caps) {
+            Ok(body) if !has_room && !body.settles() => self.no_room(&body),
             Ok(Body::Message(message)) => {
                 self.run = 0;
                 self.message(message, cx);
@@ -59,6 +65,22 @@ impl Receiver {
                 Err(refusal) => self.garbage(&refusal),
             },
             Err(fault) => self.broken(fault),
+        }
+    }
+
+    /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same: they
+    /// make room.
+    fn no_room(&self, body: &Body) {
+        let refusal = Refusal::new(RefusalKind::Overloaded);
+        match body {
+            Body::Message(message) if message.kind == Kind::Notification => {
+                self.connection.server.observer.refused(&refusal);
+            }
+            Body::Message(_) | Body::Batch(_) => {
+                let id = body.request_id();
+                let text = id.as_ref().map(|id| id.as_str().as_bytes());
+                self.connection.refuse(&refusal.with_id(id.clone()), text);
+            }
         }
     }
 

@@ -145,6 +145,7 @@ const fn cause_label(cause: CancelCause) -> &'static str {
         CancelCause::Deadline => "timeout",
         CancelCause::Drained => "drained",
         CancelCause::SessionEnded => "session_ended",
+        CancelCause::Unread => "unread",
     }
 }
 

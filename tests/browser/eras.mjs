@@ -5,30 +5,41 @@ import { REVISIONS, Server, Tab } from './kit.mjs';
 
 /** What is the same in both. */
 const STORIES = {
-  lists, progress, question, rounds, declined, 'other questions': otherQuestions, changes, cancel, 'mirrored headers': mirrored,
-  logs, 'connection let go': reconnection, 'prompts and resources': promptsAndResources,
+  lists,
+  progress,
+  question,
+  rounds,
+  declined,
+  'other questions': otherQuestions,
+  changes,
+  cancel,
+  'mirrored headers': mirrored,
+  logs,
+  'connection let go': reconnection,
+  'prompts and resources': promptsAndResources,
 };
 
 export async function eras(era, { test, browser, binary, pictures }) {
   const server = await Server.start(binary);
   const revision = REVISIONS[era];
   const open = options => Tab.open(browser, server.page(), { era, ...options });
-  const on = (name, options, story) => test(`${revision}/${name}`, async () => {
-    server.forget();
-    const tab = await open(options);
-    await tab.connected(revision);
-    await story(tab, { era, revision, server, open });
-    assert.deepEqual(tab.complaints, []);
-    await tab.close();
-  });
+  const on = (name, options, story) =>
+    test(`${revision}/${name}`, async () => {
+      server.forget();
+      const tab = await open(options);
+      await tab.connected(revision);
+      await story(tab, { era, revision, server, open });
+      assert.deepEqual(tab.complaints, []);
+      await tab.close();
+    });
   for (const [name, story] of Object.entries(STORIES)) await on(name, {}, story);
   const file = what => path.join(pictures, `${era}-${what}.png`);
   await on('picture', {}, tab => picture(tab, file('1280')));
   await on('picture, dark', { scheme: 'dark' }, tab => picture(tab, file('dark')));
   await on('picture, narrow', { width: 390 }, tab => narrow(tab, file('390')));
-  if (era === 'modern') await test(`${revision}/refusal`, async () => refusal(await open()));
+  if (era === 'modern') await test(`${revision}/refusal`, async () => refusal(await open(), file('refused')));
   else await on('session ends', {}, sessionEnds);
-  server.stop();
+  await on('server gone', {}, (tab, { server }) => serverGone(tab, server));
 }
 
 async function lists(tab, { era }) {
@@ -38,8 +49,16 @@ async function lists(tab, { era }) {
   assert.match(await tab.text('#status'), era === 'legacy' ? /session [\w-]{8}…/ : /no session/);
   // A schema becomes a form.
   await tab.choose('json_schema_2020_12_tool');
-  const kinds = await tab.page.locator('#arguments :is(input, select, textarea)').evaluateAll(all => all.map(each => `${each.name} ${each.localName}`));
-  assert.deepEqual(kinds.sort(), ['address textarea', 'contactMethod select', 'email input', 'name input', 'phone input']);
+  const kinds = await tab.page
+    .locator('#arguments :is(input, select, textarea)')
+    .evaluateAll(all => all.map(each => `${each.name} ${each.localName}`));
+  assert.deepEqual(kinds.sort(), [
+    'address textarea',
+    'contactMethod select',
+    'email input',
+    'name input',
+    'phone input',
+  ]);
 }
 
 async function progress(tab) {
@@ -56,7 +75,10 @@ async function progress(tab) {
   const seen = await tab.page.evaluate(() => window.seen);
   const rising = [...new Set(seen)];
   assert(rising.length >= 4, `the bar hardly moved: ${seen}`);
-  assert.deepEqual(rising.slice(1), [...rising.slice(1)].sort((a, b) => a - b));
+  assert.deepEqual(
+    rising.slice(1),
+    [...rising.slice(1)].sort((a, b) => a - b),
+  );
   assert.equal(await tab.page.locator('#bar').evaluate(bar => bar.value / bar.max), 1);
   assert.equal(await tab.text('#steps'), '5 of 5');
 }
@@ -137,13 +159,17 @@ async function cancel(tab, { era, revision, server }) {
 
 async function mirrored(tab, { era }) {
   for (const value of ['plain', 'Grüße, Welt', ' padded ', '=?base64?literal?=']) {
-    const request = tab.page.waitForRequest(sent => sent.method() === 'POST' && sent.postDataJSON().method === 'tools/call');
+    const request = tab.page.waitForRequest(
+      sent => sent.method() === 'POST' && sent.postDataJSON().method === 'tools/call',
+    );
     await tab.call('test_custom_header', { value });
     const headers = (await request).headers();
     await tab.page.locator('#outcome .box:not(.bad) .text').waitFor();
     assert.equal(await tab.page.locator('#outcome .text').textContent(), value);
     if (era === 'legacy') {
-      assert(!('mcp-name' in headers) && headers['mcp-session-id'] && headers['mcp-protocol-version'] === REVISIONS.legacy);
+      assert(
+        !('mcp-name' in headers) && headers['mcp-session-id'] && headers['mcp-protocol-version'] === REVISIONS.legacy,
+      );
       continue;
     }
     const base64 = `=?base64?${Buffer.from(value).toString('base64')}?=`;
@@ -159,7 +185,7 @@ async function logs(tab) {
   await tab.says('#notes', 'Tool execution completed');
   assert.equal(await tab.page.locator('#notes li').count(), 3);
   // Every message is in the log, with its headers.
-  const entry = tab.page.locator('#log li', { hasText: 'tools/call' }).first();
+  const entry = tab.page.locator('#log li', { has: tab.page.locator('code', { hasText: /^tools\/call$/ }) }).first();
   await entry.locator('summary').click();
   assert.match(await entry.innerText(), /MCP-Protocol-Version: 202[56].*"method": "tools\/call"/s);
 }
@@ -199,10 +225,11 @@ async function narrow(tab, file) {
   assert(width <= 360, `the page is ${width} wide`);
 }
 
-async function refusal(tab) {
+async function refusal(tab, file) {
   await tab.call('failing_job');
   await tab.results(/Refused HTTP 400 · JSON-RPC -32021/);
   await tab.results(/io\.modelcontextprotocol\/tasks/);
+  await tab.page.screenshot({ path: file });
   await tab.close();
 }
 
@@ -211,4 +238,15 @@ async function sessionEnds(tab) {
   await tab.page.locator('#connection label', { hasText: REVISIONS.modern }).click();
   assert.equal((await deleted).status(), 204);
   await tab.connected(REVISIONS.modern);
+}
+
+/** The last story. */
+async function serverGone(tab, server) {
+  await tab.says('#listening', 'Listening');
+  server.stop();
+  await tab.says('#listening', 'Trying again');
+  await tab.call('test_simple_text');
+  await tab.results('No answer');
+  // The browser says so too.
+  tab.complaints = tab.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED/.test(text));
 }

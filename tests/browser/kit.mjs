@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
-const MS_TO_HAPPEN = 10_000;
+const MS_TO_HAPPEN = 30_000;
 
 export const REVISIONS = { modern: '2026-07-28', legacy: '2025-11-25' };
 
@@ -21,8 +21,11 @@ export class Server {
     const server = new Server();
     const stdio = ['ignore', 'pipe', 'pipe'];
     server.process = spawn(binary, ['--http', '127.0.0.1:0', '--log', ...options], { stdio });
+    process.on('exit', () => server.stop());
     createInterface({ input: server.process.stderr }).on('line', line => server.#said(line));
-    const [first] = await new Promise(resolve => { createInterface({ input: server.process.stdout }).on('line', line => resolve([line])); });
+    const [first] = await new Promise(resolve => {
+      createInterface({ input: server.process.stdout }).on('line', line => resolve([line]));
+    });
     server.url = first.replace('listening on ', '');
     server.port = Number(new URL(server.url).port);
     return server;
@@ -45,7 +48,11 @@ export class Server {
     while (!found()) {
       assert(Date.now() < deadline, `the server never says ${pattern}; it says:\n${this.log.join('\n')}`);
       await new Promise(resolve => {
-        const wake = () => { clearTimeout(timer); this.#waiting.delete(wake); resolve(); };
+        const wake = () => {
+          clearTimeout(timer);
+          this.#waiting.delete(wake);
+          resolve();
+        };
         const timer = setTimeout(wake, 200);
         this.#waiting.add(wake);
       });
@@ -70,7 +77,13 @@ export class Server {
 /** Starts the browser. playwright-core lies in `modules`. */
 export function launch(modules, executablePath, ...extra) {
   const { chromium } = createRequire(`${modules}/`)('playwright-core');
-  const quiet = ['--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+  const quiet = [
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ];
   const names = `--host-resolver-rules=MAP ${FRIEND} 127.0.0.1, MAP ${STRANGER} 127.0.0.1`;
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', ...quiet, names, ...extra] });
 }
@@ -96,9 +109,14 @@ export class Tab {
 
   /** Waits until an element says something. */
   async says(selector, pattern) {
-    await this.page.locator(selector).filter({ hasText: pattern }).first().waitFor().catch(async () => {
-      throw new Error(`${selector} never says ${pattern}, but ${JSON.stringify(await this.text(selector))}`);
-    });
+    await this.page
+      .locator(selector)
+      .filter({ hasText: pattern })
+      .first()
+      .waitFor()
+      .catch(async () => {
+        throw new Error(`${selector} never says ${pattern}, but ${JSON.stringify(await this.text(selector))}`);
+      });
   }
 
   connect() {
@@ -117,7 +135,8 @@ export class Tab {
   /** Starts a call, and does not wait for its end. */
   async call(name, args = {}) {
     await this.choose(name);
-    for (const [label, value] of Object.entries(args)) await this.page.locator('#arguments').getByLabel(label).fill(String(value));
+    for (const [label, value] of Object.entries(args))
+      await this.page.locator('#arguments').getByLabel(label).fill(String(value));
     await this.page.getByRole('button', { name: 'Call' }).click();
   }
 

@@ -12,7 +12,10 @@ export async function origins({ test, browser, binary }) {
   const open = (where, era) => Tab.open(browser, where, { era, server: server.url });
 
   for (const era of Object.keys(REVISIONS)) {
-    for (const [name, where] of [['loopback', at('localhost')], ['listed', at(FRIEND)]]) {
+    for (const [name, where] of [
+      ['loopback', at('localhost')],
+      ['listed', at(FRIEND)],
+    ]) {
       await test(`${REVISIONS[era]}/origin/${name}`, async () => allowed(await open(where, era), era));
     }
     await test(`${REVISIONS[era]}/origin/stranger`, async () => {
@@ -63,8 +66,14 @@ async function allowed(tab, era) {
 async function watchPreflights(tab) {
   const [asked, statuses] = [new Set(), []];
   const devtools = await tab.context.newCDPSession(tab.page);
-  devtools.on('Network.requestWillBeSent', ({ requestId, initiator }) => initiator.type === 'preflight' && asked.add(requestId));
-  devtools.on('Network.responseReceived', ({ requestId, response }) => asked.has(requestId) && statuses.push(response.status));
+  devtools.on(
+    'Network.requestWillBeSent',
+    ({ requestId, initiator }) => initiator.type === 'preflight' && asked.add(requestId),
+  );
+  devtools.on(
+    'Network.responseReceived',
+    ({ requestId, response }) => asked.has(requestId) && statuses.push(response.status),
+  );
   await devtools.send('Network.enable');
   return statuses;
 }
@@ -97,7 +106,10 @@ async function skipped(tab, server) {
 /** A request that no browser asks about first. */
 async function withoutPreflight(tab, server) {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'test_simple_text' } });
-  await tab.page.evaluate(([url, text]) => fetch(url, { method: 'POST', mode: 'no-cors', body: text }), [server.url, body]);
+  await tab.page.evaluate(
+    ([url, text]) => fetch(url, { method: 'POST', mode: 'no-cors', body: text }),
+    [server.url, body],
+  );
   await server.says(REFUSED);
   assert.deepEqual(server.started, []);
   await tab.close();
@@ -108,7 +120,9 @@ async function rebinding(tab, server) {
   await tab.says('#trouble', /Refused HTTP 403 · JSON-RPC -32600/);
   await server.says(REFUSED);
   // A GET to one's own origin carries no `Origin`.
-  const status = await tab.page.evaluate(() => fetch('/mcp', { headers: { Accept: 'text/event-stream' } }).then(answer => answer.status));
+  const status = await tab.page.evaluate(() =>
+    fetch('/mcp', { headers: { Accept: 'text/event-stream' } }).then(answer => answer.status),
+  );
   assert.equal(status, 403);
   await server.says(/^refused: HostNotAllowed: .*HTTP 403\)$/);
   assert.deepEqual(server.started, []);
@@ -116,7 +130,7 @@ async function rebinding(tab, server) {
 }
 
 async function headers(server) {
-  for (const file of ['', 'page.css', 'page.js', 'wire.js', 'forms.js']) {
+  for (const file of ['', 'page.css', 'page.js', 'wire.js', 'forms.js', 'headers.js', 'questions.js', 'show.js']) {
     const answer = await fetch(`${server.page()}${file}`);
     assert.equal(answer.status, 200, file);
     assert.match(answer.headers.get('Content-Security-Policy'), /^default-src 'none'; script-src 'self'; /);

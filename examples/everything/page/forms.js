@@ -17,8 +17,11 @@ export function make(tag, attributes = {}, ...children) {
 /** A form's inputs, and a function that reads them: { elements, read }. */
 export function formOf(schema) {
   const required = new Set(schema?.required ?? []);
-  const inputs = Object.entries(schema?.properties ?? {}).map(([name, property]) => fieldOf(name, property, required.has(name)));
-  const read = () => Object.fromEntries(inputs.map(({ name, value }) => [name, value()]).filter(([, value]) => value !== undefined));
+  const inputs = Object.entries(schema?.properties ?? {}).map(([name, property]) =>
+    fieldOf(name, property, required.has(name)),
+  );
+  const read = () =>
+    Object.fromEntries(inputs.map(({ name, value }) => [name, value()]).filter(([, value]) => value !== undefined));
   return { elements: inputs.map(({ element }) => element), read };
 }
 
@@ -27,8 +30,9 @@ function fieldOf(name, property, isRequired) {
   const hint = property.description && make('small', { id: `${id}-hint` }, property.description);
   const common = { id, name, required: isRequired, 'aria-describedby': hint && `${id}-hint` };
   const title = property.title ?? name;
-  const options = optionsOf(property.type === 'array' ? property.items ?? {} : property);
-  if (property.type === 'array' && options) return { name, ...checkboxes(id, title, hint, options, property, isRequired) };
+  const options = optionsOf(property.type === 'array' ? (property.items ?? {}) : property);
+  if (property.type === 'array' && options)
+    return { name, ...checkboxes(id, title, hint, options, property, isRequired) };
   if (property.type === 'boolean') return { name, ...checkbox(common, title, hint, property, isRequired) };
   const { input, value } = options ? select(common, options, property) : inputOf(common, property);
   const label = make('label', { for: id }, title, isRequired ? null : make('small', {}, ' optional'));
@@ -39,7 +43,9 @@ function fieldOf(name, property, isRequired) {
 function optionsOf({ enum: values, enumNames: names, oneOf, anyOf }) {
   if (values) return values.map((value, at) => [value, names?.[at] ?? value]);
   const titled = oneOf ?? anyOf;
-  return titled?.every(option => 'const' in option) ? titled.map(option => [option.const, option.title ?? option.const]) : null;
+  return titled?.every(option => 'const' in option)
+    ? titled.map(option => [option.const, option.title ?? option.const])
+    : null;
 }
 
 function select(common, options, property) {
@@ -51,8 +57,12 @@ function select(common, options, property) {
 }
 
 function checkboxes(id, title, hint, options, property, isRequired) {
-  const boxes = options.map(([value], at) => make('input', { id: `${id}-${at}`, type: 'checkbox', checked: property.default?.includes(value) }));
-  const rows = options.map(([, text], at) => make('label', { class: 'check', for: boxes[at].id }, boxes[at], String(text)));
+  const boxes = options.map(([value], at) =>
+    make('input', { id: `${id}-${at}`, type: 'checkbox', checked: property.default?.includes(value) }),
+  );
+  const rows = options.map(([, text], at) =>
+    make('label', { class: 'check', for: boxes[at].id }, boxes[at], String(text)),
+  );
   const value = () => {
     const chosen = options.filter((_, at) => boxes[at].checked).map(([each]) => each);
     return chosen.length || isRequired ? chosen : undefined;
@@ -63,7 +73,10 @@ function checkboxes(id, title, hint, options, property, isRequired) {
 function checkbox({ required, ...common }, title, hint, property, isRequired) {
   const box = make('input', { ...common, type: 'checkbox', checked: property.default === true });
   const value = () => (box.checked || isRequired || 'default' in property ? box.checked : undefined);
-  return { element: make('div', { class: 'field' }, make('label', { class: 'check', for: common.id }, box, title), hint), value };
+  return {
+    element: make('div', { class: 'field' }, make('label', { class: 'check', for: common.id }, box, title), hint),
+    value,
+  };
 }
 
 function inputOf(common, property) {

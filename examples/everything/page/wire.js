@@ -8,6 +8,8 @@
 // hooks: { log(direction, { title, status, headers, message }), asked(request, signal) }. `asked` returns what the user
 // says, or throws.
 
+import { annotations, headerValue } from './headers.js';
+
 const META = 'io.modelcontextprotocol/';
 const ABOUT = { name: 'everything-page', version: '1' };
 const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
@@ -65,7 +67,11 @@ class Client {
     if (!response.ok || type === 'nothing') {
       const text = await response.text();
       const error = parse(text);
-      this.hooks.log('received', { title: `HTTP ${response.status}`, status: response.status, message: error ?? text });
+      this.hooks.log('received', {
+        title: error ? titleOf(error) : `HTTP ${response.status}`,
+        status: response.status,
+        message: error ?? text,
+      });
       if (!response.ok) throw new Refused(response.status, error?.error);
     }
     return response;
@@ -99,13 +105,19 @@ export class Modern extends Client {
   revision = '2026-07-28';
 
   connect() {
-    return this.request('server/discover', {}).then(result => ({ ...result, serverInfo: result._meta?.[`${META}serverInfo`] }));
+    return this.request('server/discover', {}).then(result => ({
+      ...result,
+      serverInfo: result._meta?.[`${META}serverInfo`],
+    }));
   }
 
   /** A tool whose annotations are broken must not be called. */
   async list(what) {
     const all = await super.list(what);
-    return what === 'tools' ? all.filter(tool => annotations(tool.inputSchema)) : all;
+    const bad = what === 'tools' ? all.filter(tool => !annotations(tool.inputSchema)) : [];
+    for (const { name } of bad)
+      console.warn(`The tool ${name} is left out: its x-mcp-header annotations break the rules.`);
+    return all.filter(item => !bad.includes(item));
   }
 
   async request(method, params, call = {}) {
@@ -155,7 +167,10 @@ export class Modern extends Client {
   }
 
   async #answer({ inputRequests = {}, requestState }, signal) {
-    const asked = Object.entries(inputRequests).map(async ([key, request]) => [key, await this.hooks.asked(request, signal)]);
+    const asked = Object.entries(inputRequests).map(async ([key, request]) => [
+      key,
+      await this.hooks.asked(request, signal),
+    ]);
     const inputResponses = Object.fromEntries(await Promise.all(asked));
     return { ...(asked.length && { inputResponses }), ...(requestState !== undefined && { requestState }) };
   }
@@ -195,9 +210,15 @@ export class Legacy extends Client {
   async request(method, params, { signal, heard, greeted } = {}) {
     signal?.throwIfAborted();
     const id = this.nextId();
-    const message = { jsonrpc: '2.0', id, method, params: { ...params, ...(heard && { _meta: { progressToken: id } }) } };
+    const message = {
+      jsonrpc: '2.0',
+      id,
+      method,
+      params: { ...params, ...(heard && { _meta: { progressToken: id } }) },
+    };
     // The connection stays: in a session, who leaves may come back.
-    const cancel = () => this.notify('notifications/cancelled', { requestId: id, reason: 'The user cancelled.' }).catch(() => {});
+    const cancel = () =>
+      this.notify('notifications/cancelled', { requestId: id, reason: 'The user cancelled.' }).catch(() => {});
     signal?.addEventListener('abort', cancel, { once: true });
     try {
       const response = await this.send('POST', this.#headers, message);
@@ -221,7 +242,9 @@ export class Legacy extends Client {
       }
       signal?.throwIfAborted();
       if (!last) throw new Error('The server broke off its answer.');
-      await new Promise(resolve => { setTimeout(resolve, wait); });
+      await new Promise(resolve => {
+        setTimeout(resolve, wait);
+      });
       response = await this.send('GET', { ...this.#headers, 'Last-Event-ID': last });
     }
   }
@@ -256,39 +279,6 @@ export class Legacy extends Client {
       if (message) this.take(message, null, heard, response.status);
     }
   }
-}
-
-/** A value as a header can carry it (2026-07-28): Base64 where it is not plain ASCII, or looks like such Base64. */
-export function headerValue(value) {
-  const text = String(value);
-  const isPlain = /^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/.test(text) || text === '';
-  if (isPlain && !(text.startsWith('=?base64?') && text.endsWith('?='))) return text;
-  const bytes = new TextEncoder().encode(text);
-  return `=?base64?${btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(''))}?=`;
-}
-
-/** The `x-mcp-header` annotations of a tool's schema, each with the path of its argument; null where one breaks the rules. */
-export function annotations(schema) {
-  const found = [];
-  const visit = (node, path) => {
-    for (const [key, property] of Object.entries(node?.properties ?? {})) {
-      if (typeof property?.['x-mcp-header'] === 'string') found.push([property, [...path, key]]);
-      visit(property, [...path, key]);
-    }
-  };
-  visit(schema, []);
-  const names = found.map(([property]) => property['x-mcp-header']);
-  const isGood = found.every(([{ type, 'x-mcp-header': name }]) =>
-    ['string', 'integer', 'boolean'].includes(type) && /^[-!#$%&'*+.^_`|~\w]+$/.test(name));
-  const isUnique = new Set(names.map(name => name.toLowerCase())).size === names.length;
-  // One that no chain of `properties` leads to is not in `found`.
-  return isGood && isUnique && annotated(schema) === found.length ? found.map(([, path], at) => [names[at], path]) : null;
-}
-
-function annotated(node) {
-  if (typeof node !== 'object' || node === null) return 0;
-  const below = Object.values(node).reduce((sum, child) => sum + annotated(child), 0);
-  return below + (typeof node['x-mcp-header'] === 'string' ? 1 : 0);
 }
 
 /** An event stream as it arrives: { id, retry, message }. */
@@ -333,5 +323,5 @@ function parse(text) {
 
 function titleOf(message) {
   if (message.method) return message.method;
-  return message.error ? `error ${message.error.code}` : message.result?.resultType ?? 'result';
+  return message.error ? `error ${message.error.code}` : (message.result?.resultType ?? 'result');
 }

@@ -4,7 +4,6 @@
 
 mod cases;
 mod hosts;
-mod remote;
 mod site;
 
 use std::process::ExitCode;

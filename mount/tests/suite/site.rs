@@ -11,7 +11,7 @@ use mount::handler::Tally;
 use serde_json::{Value, json};
 
 use crate::hosts::{Host, PATH, Running};
-use crate::remote::Remote;
+use mount::remote::Remote;
 
 /// Who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -127,7 +127,7 @@ fn request(site: &Site, length: usize) -> Request<Bytes> {
     request
 }
 
-async fn too_large(answer: http::Response<crate::remote::Held>) {
+async fn too_large(answer: http::Response<mount::remote::Held>) {
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     let body = soon(answer.into_body().collect()).await.unwrap().to_bytes();
     let error: Value = serde_json::from_slice(&body).unwrap();

@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
 
 use super::{Ground, caller};
-use crate::remote::{BoxError, Stream};
+use mount::remote::{BoxError, Stream};
 
 pub async fn serve(ground: Ground) {
     let (listener, service, drained) = ground.drained();

@@ -18,7 +18,7 @@ use mount::handler::{Tenant, Workshop};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use crate::remote::{Remote, Version};
+use mount::remote::{Remote, Version};
 
 /// The path in every framework.
 pub const PATH: &str = "/api/mcp";

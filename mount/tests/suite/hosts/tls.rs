@@ -8,7 +8,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{Ground, hyper};
-use crate::remote::Version;
+use mount::remote::Version;
 
 pub async fn serve(ground: Ground, acceptor: TlsAcceptor) {
     let (listener, service, drained) = ground.drained();
