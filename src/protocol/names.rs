@@ -49,7 +49,7 @@ pub(crate) mod method {
             "tasks/result",
             "tasks/update",
         ];
-        known(text).or_else(|| OTHERS.into_iter().find(|known| *known == text)).unwrap_or("other")
+        known(text.as_bytes()).or_else(|| OTHERS.into_iter().find(|known| *known == text)).unwrap_or("other")
     }
 
     /// The same text without an owner, where it is one of these.

@@ -33,6 +33,9 @@ const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// How a client answers a question: its method and params to a result.
 type Answering<'a> = dyn FnMut(&str, &Value) -> Value + 'a;
 
+/// The same, as the application says it.
+type Answers = dyn Fn(&str, &Value) -> Value;
+
 /// Runs a handler under every revision on every transport, in process, and makes sure that clients everywhere read the
 /// same.
 ///
@@ -119,7 +122,7 @@ pub struct Everywhere {
     stdio: Box<dyn Fn() -> StdioBuilder>,
     steps: Vec<Step>,
     capabilities: Value,
-    answering: Option<Box<dyn Fn(&str, &Value) -> Value>>,
+    answering: Option<Box<Answers>>,
     only: Box<dyn Fn(Place) -> bool>,
 }
 
