@@ -107,21 +107,22 @@
 //!
 //! # Features
 //!
-//! - `auth`: a resource server of OAuth, in the module `auth`. Without it [`StreamableHttpBuilder::principal`] and
-//!   [`authorize`](StreamableHttpBuilder::authorize) are there all the same, for a layer of the application's own.
 //! - `state` (default): a sealed `requestState` carries answers from round to round ([`RequestContext::ask`] on
 //!   2026-07-28). Without it nothing can be asked there.
 //! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
 //!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
+//! - `actix`: `actix::Endpoint` mounts the service in actix-web.
+//! - `auth`: a resource server of OAuth, in the module `auth`. Without it [`StreamableHttpBuilder::principal`] and
+//!   [`authorize`](StreamableHttpBuilder::authorize) are there all the same, for a layer of the application's own.
 //! - `testing`: a client in process, for an application's own tests.
-//! - `tracing`: a [`tracing`](https://docs.rs/tracing) span for every exchange, target `mcp_transport`, level info, in
+//! - `tracing`: a span of the `tracing` crate for every exchange, target `mcp_transport`, level info, in
 //!   which the handler runs, with the fields of OpenTelemetry's semantic conventions for MCP, `era` and `outcome`: no
 //!   params, no results and no session ids. Events: panics and internal errors (error), [`Misuse`] (warn), refusals and
 //!   [`Pressure`] (debug).
-//! - `actix`: `actix::Endpoint` mounts the service in actix-web.
 //!
 //! The `examples` directory of the repository has whole servers.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(
     missing_docs,
