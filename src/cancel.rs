@@ -22,6 +22,8 @@ pub enum CancelCause {
     Requested,
     /// Its session ended: the client deleted it. Nothing is answered.
     SessionEnded,
+    /// The client has read nothing of the answer's event stream for [`Limits::unread_time`](crate::Limits::unread_time).
+    Unread,
 }
 
 /// Set once; whoever comes first decides the cause.
@@ -80,6 +82,7 @@ const fn encode(cause: CancelCause) -> u8 {
         CancelCause::Drained => 3,
         CancelCause::Requested => 4,
         CancelCause::SessionEnded => 5,
+        CancelCause::Unread => 6,
     }
 }
 
@@ -90,6 +93,7 @@ const fn decode(cause: u8) -> Option<CancelCause> {
         3 => Some(CancelCause::Drained),
         4 => Some(CancelCause::Requested),
         5 => Some(CancelCause::SessionEnded),
+        6 => Some(CancelCause::Unread),
         _ => None,
     }
 }

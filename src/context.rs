@@ -2,6 +2,7 @@
 
 mod client;
 mod progress;
+mod trace_context;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 pub use self::client::{ClientCapabilities, ClientInfo};
 pub use self::progress::Progress;
 use self::progress::ProgressParams;
+pub use self::trace_context::TraceContext;
 use crate::cancel::CancelCause;
 use crate::changes::Changes;
 use crate::exchange::call::Call;
@@ -102,6 +104,26 @@ impl RequestContext {
     /// its head, or what the [byte stream](crate::StdioBuilder::principal) has.
     pub fn principal(&self) -> Option<&Principal> {
         self.call.principal.as_ref()
+    }
+
+    /// Returns the trace that the request belongs to, where its client says so in `params._meta`, on every revision.
+    ///
+    /// The headers of the same names are not looked at: they belong to the HTTP request, which is another hop of the same
+    /// trace or of another (OpenTelemetry, Semantic conventions for MCP: Context propagation). They are in
+    /// [`http`](Self::http). Reads `params` each time.
+    ///
+    /// ```
+    /// # fn f(cx: mcp_transport::RequestContext) {
+    /// let trace = cx.trace_context();
+    /// let headers = [("traceparent", trace.traceparent()), ("tracestate", trace.tracestate())];
+    /// for (name, value) in headers {
+    ///     // … hand it to your propagator, or on to the services you call …
+    /// #   let _ = (name, value);
+    /// }
+    /// # }
+    /// ```
+    pub fn trace_context(&self) -> TraceContext<'_> {
+        TraceContext::read(self.call.message.params())
     }
 
     /// Returns when the handler's time is up, where [`Limits::handler_time`](crate::Limits::handler_time) sets one.

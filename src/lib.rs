@@ -96,9 +96,11 @@
 //!
 //! # Where to read on
 //!
+//! - [`guide`]: a page for each subject, and questions by symptom.
 //! - [`McpHandler`]: what an application implements; [`Request`], [`Reply`] and [`McpError`]: what goes in and out.
 //! - [`RequestContext`]: who asks, and the ways back to them.
-//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts and principals.
+//! - [`StreamableHttpService`] and its [builder](StreamableHttpBuilder): mounting; origins, hosts, principals and what
+//!   they may.
 //! - [`StdioTransport`]: byte streams, from a child process's to a socket's.
 //! - [`Transport`] and [`drain_all`]: shutting down.
 //! - [`Limits`]: the bounds and their defaults. [`Observer`]: logs and metrics.
@@ -109,10 +111,18 @@
 //!   2026-07-28). Without it nothing can be asked there.
 //! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
 //!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
+//! - `actix`: `actix::Endpoint` mounts the service in actix-web.
+//! - `auth`: a resource server of OAuth, in the module `auth`. Without it [`StreamableHttpBuilder::principal`] and
+//!   [`authorize`](StreamableHttpBuilder::authorize) are there all the same, for a layer of the application's own.
 //! - `testing`: a client in process, for an application's own tests.
+//! - `tracing`: a span of the `tracing` crate for every exchange, target `mcp_transport`, level info, in
+//!   which the handler runs, with the fields of OpenTelemetry's semantic conventions for MCP, `era` and `outcome`: no
+//!   params, no results and no session ids. Events: panics and internal errors (error), [`Misuse`] (warn), refusals and
+//!   [`Pressure`] (debug).
 //!
 //! The `examples` directory of the repository has whole servers.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(
     missing_docs,
@@ -129,6 +139,12 @@
     clippy::unwrap_used
 )]
 
+#[cfg(feature = "actix")]
+mod adapters;
+mod admission;
+#[cfg(feature = "auth")]
+pub mod auth;
+mod authorize;
 mod cancel;
 mod capabilities;
 mod changes;
@@ -138,6 +154,8 @@ mod exchange;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod handler;
 mod http;
 mod limits;
@@ -157,25 +175,32 @@ mod store;
 mod subscribe;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 mod transport;
 mod turn;
+
+#[cfg(feature = "actix")]
+pub use adapters::actix;
 
 pub use crate::http::{
     ResponseBody, ResponseFuture, SecondGet, ServiceFuture, Sessions, StreamableHttpBuilder, StreamableHttpService,
 };
+pub use admission::PeerKey;
+pub use authorize::{Attempt, Denied};
 pub use cancel::CancelCause;
 pub use capabilities::{Capabilities, ServerInfo};
 pub use changes::Changes;
-pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext};
+pub use context::{ClientCapabilities, ClientInfo, Progress, RequestContext, TraceContext};
 pub use error::{Error, ErrorKind};
 pub use exchange::Ask;
 pub use handler::{McpHandler, ParameterSource};
 pub use limits::Limits;
 pub use mcp_error::McpError;
-pub use observer::{Exchange, ExchangeEnd, Misuse, Observer};
+pub use observer::{Exchange, ExchangeEnd, Misuse, Observer, Pressure, StreamKind};
 pub use principal::Principal;
 pub use protocol::classify::classify;
 pub use protocol::envelope::RequestId;
+pub use protocol::ground::Rule;
 pub use protocol::input::ElicitationAction;
 pub use protocol::level::LogLevel;
 pub use protocol::mirror::NameSource;

@@ -8,6 +8,15 @@ use crate::error::Error;
 
 /// The bounds a transport keeps. Each says its unit, its default, what a client sees past it, and the memory it bounds.
 ///
+/// What ends in `by_caller` is one caller's share, what ends in `in_all`, and [`sessions`](Self::sessions) and
+/// [`listeners`](Self::listeners), is what all have together. A caller is its [`Principal`](crate::Principal), else its
+/// [peer key](crate::StreamableHttpBuilder::peer). Callers that have neither cannot be told apart and have no share: they
+/// draw on the whole. On a byte stream the connection is the caller, and each has a transport, and so limits, of its own.
+///
+/// Responses, `notifications/cancelled`, `ping` and DELETE are never refused for what is going on, but for a body that is
+/// too long or too slow, or for one of more than 4 KiB that finds no room. Refusals with status 429 and 503 carry
+/// `Retry-After`.
+///
 /// ```
 /// use std::time::Duration;
 /// use mcp_transport::Limits;
@@ -17,16 +26,25 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub(crate) body_bytes: usize,
+    pub(crate) body_bytes_by_caller: usize,
+    pub(crate) body_bytes_in_all: usize,
+    pub(crate) body_time: Duration,
     pub(crate) nesting: u32,
     pub(crate) batch: usize,
     pub(crate) in_flight: usize,
+    pub(crate) in_flight_by_caller: usize,
+    pub(crate) in_flight_in_all: usize,
     pub(crate) listeners: usize,
-    pub(crate) listeners_by_principal: usize,
+    pub(crate) listeners_by_caller: usize,
     pub(crate) queue_bytes: u32,
+    pub(crate) queue_bytes_by_caller: usize,
+    pub(crate) queue_bytes_in_all: usize,
+    pub(crate) unread_time: Duration,
     #[cfg(feature = "state")]
     pub(crate) state_bytes: usize,
     pub(crate) session_idle: Duration,
     pub(crate) sessions: usize,
+    pub(crate) sessions_by_caller: usize,
     pub(crate) stored_bytes: usize,
     pub(crate) stored_bytes_in_all: usize,
     pub(crate) stored_events: usize,
@@ -45,16 +63,25 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 4 << 20,
+            body_bytes_by_caller: 64 << 20,
+            body_bytes_in_all: 256 << 20,
+            body_time: Duration::from_secs(30),
             nesting: MOST_NESTING,
             batch: 100,
             in_flight: 1024,
+            in_flight_by_caller: 2048,
+            in_flight_in_all: 16_384,
             listeners: 16_384,
-            listeners_by_principal: 1024,
+            listeners_by_caller: 1024,
             queue_bytes: 1 << 20,
+            queue_bytes_by_caller: 64 << 20,
+            queue_bytes_in_all: 256 << 20,
+            unread_time: Duration::from_secs(5 * 60),
             #[cfg(feature = "state")]
             state_bytes: 16 << 10,
             session_idle: Duration::from_secs(30 * 60),
             sessions: 10_000,
+            sessions_by_caller: 1000,
             stored_bytes: 4 << 20,
             stored_bytes_in_all: 256 << 20,
             stored_events: 1000,
@@ -78,10 +105,40 @@ impl Limits {
     /// Bytes of one HTTP request body, or of one line of a byte stream, at least 1 and below 4 GiB. Default 4 MiB. Counted
     /// while it is read; past it the client sees status 413, on a byte stream `-32700`, and the next line is read.
     ///
-    /// Memory: that many bytes for each request being read.
+    /// Memory: that many bytes for each request being read, within [`body_bytes_in_all`](Self::body_bytes_in_all).
     #[must_use]
     pub const fn body_bytes(mut self, bytes: usize) -> Self {
         self.body_bytes = bytes;
+        self
+    }
+
+    /// Bytes of all the HTTP request bodies of one caller that are being read or held, at least
+    /// [`body_bytes`](Self::body_bytes). Default 64 MiB. The first 4 KiB of each are not counted, and so most bodies are
+    /// not. A body is held as long as anything of its request is: until the answer has been read, and while the
+    /// application keeps the [`Request`](crate::Request) or its context. Past it the client sees status 429.
+    ///
+    /// Memory: see [`body_bytes_in_all`](Self::body_bytes_in_all).
+    #[must_use]
+    pub const fn body_bytes_by_caller(mut self, bytes: usize) -> Self {
+        self.body_bytes_by_caller = bytes;
+        self
+    }
+
+    /// The same for all callers together, at least [`body_bytes`](Self::body_bytes). Default 256 MiB. Past it the client sees status 503.
+    ///
+    /// Memory: that many bytes, twice as many where bodies come in pieces, and 4 KiB for each request.
+    #[must_use]
+    pub const fn body_bytes_in_all(mut self, bytes: usize) -> Self {
+        self.body_bytes_in_all = bytes;
+        self
+    }
+
+    /// How long an HTTP request body may take to come, and as much again for each MiB of it that has come; not zero.
+    /// Default 30 s, so that a client that sends a byte now and then holds its place no longer, and one with a slow line
+    /// gets a large body through. Past it the client sees status 408.
+    #[must_use]
+    pub const fn body_time(mut self, time: Duration) -> Self {
+        self.body_time = time;
         self
     }
 
@@ -111,7 +168,33 @@ impl Limits {
         self
     }
 
-    /// `subscriptions/listen` streams open at once (2026-07-28). Default 16,384. Past it the client sees 503.
+    /// Requests of one caller being answered at once, in all its sessions and in none; notifications too, while their
+    /// hook is at work. Default 2,048. Past it the client sees status 429, in a batch that message's own `-32600`. So
+    /// does a client that has [left too much unread](Self::queue_bytes_by_caller).
+    ///
+    /// Memory: see [`in_flight_in_all`](Self::in_flight_in_all).
+    #[must_use]
+    pub const fn in_flight_by_caller(mut self, requests: usize) -> Self {
+        self.in_flight_by_caller = requests;
+        self
+    }
+
+    /// The same for all callers together. Default 16,384. Past it the client sees 503, in a batch that message's own
+    /// `-32603`.
+    ///
+    /// Memory: for each about 2 KiB, the head of its HTTP request, at most 4 KiB of its body that
+    /// [`body_bytes_in_all`](Self::body_bytes_in_all) does not count, and what the handler holds.
+    ///
+    /// Of the hooks that notifications wait for there are at most 1,024, of one caller's 256 and of one session's 64. Past
+    /// that a notification gets 503, past a caller's own 429, and on a byte stream it is dropped.
+    #[must_use]
+    pub const fn in_flight_in_all(mut self, requests: usize) -> Self {
+        self.in_flight_in_all = requests;
+        self
+    }
+
+    /// Streams open at once that listen for changes: `subscriptions/listen` (2026-07-28), and what a GET opens (up to
+    /// 2025-11-25). Default 16,384. Past it the client sees 503.
     ///
     /// Memory: for each at most 256 KiB of resource URIs, each counted 64 bytes more than it has, and one change for
     /// each of them. URIs past that are left out of what is granted. An id of more than 1,024 bytes gets 400.
@@ -121,16 +204,16 @@ impl Limits {
         self
     }
 
-    /// The same for one principal. Default 1,024. Callers without a principal share the whole.
+    /// The same for one caller. Default 1,024. Past it the client sees 503 as well.
     #[must_use]
-    pub const fn listeners_by_principal(mut self, streams: usize) -> Self {
-        self.listeners_by_principal = streams;
+    pub const fn listeners_by_caller(mut self, streams: usize) -> Self {
+        self.listeners_by_caller = streams;
         self
     }
 
     /// Sessions open at once (up to 2025-11-25). Default 10,000. At the cap a new one takes the place of one whose
     /// client never said it was ready, else of the longest idle one that has been so for 10 s, else `initialize` gets
-    /// 503.
+    /// 503. A caller without a share of its own takes the place of such callers' sessions only.
     ///
     /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs (each counted 64
     /// bytes more than it has), most often under 2 KiB, and what the application keeps in it. Past the first `initialize`
@@ -138,6 +221,14 @@ impl Limits {
     #[must_use]
     pub const fn sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// The same for one caller. Default 1,000. At the cap a new one takes the place of one of the caller's own, by the same
+    /// rule, else `initialize` gets 429. So whoever opens sessions without end ends nobody else's.
+    #[must_use]
+    pub const fn sessions_by_caller(mut self, sessions: usize) -> Self {
+        self.sessions_by_caller = sessions;
         self
     }
 
@@ -153,12 +244,43 @@ impl Limits {
     /// Default 1 MiB. A message counts at least 1/256 of it, so that it is also 256 messages. Past it the handler that
     /// sends waits.
     ///
-    /// Memory: that many bytes for each open stream, and the answer itself on top. On a byte stream as much again for
-    /// refusals and answers to `ping`, of which what goes past it is dropped, and the answers to
-    /// [`in_flight`](Self::in_flight) requests.
+    /// Memory: that many bytes for each open stream, within [`queue_bytes_in_all`](Self::queue_bytes_in_all), and the
+    /// answer itself on top. On a byte stream as much again for refusals and answers to `ping`, of which what goes past
+    /// it is dropped, and the answers to [`in_flight`](Self::in_flight) requests.
     #[must_use]
     pub const fn queue_bytes(mut self, bytes: u32) -> Self {
         self.queue_bytes = bytes;
+        self
+    }
+
+    /// Bytes queued for one caller on all its event streams over HTTP, answers too. Default 64 MiB. Past it each of its
+    /// streams holds one message at a time, and the handler that sends another waits until that one is read; and its new
+    /// requests get status 429.
+    ///
+    /// Memory: that many bytes, one message for each stream, and the answers to the requests in flight.
+    #[must_use]
+    pub const fn queue_bytes_by_caller(mut self, bytes: usize) -> Self {
+        self.queue_bytes_by_caller = bytes;
+        self
+    }
+
+    /// The same for all callers together. Default 256 MiB. Past it every stream holds one message at a time, so that
+    /// those whose clients read go on; requests are not refused for it.
+    ///
+    /// Memory: as for one caller.
+    #[must_use]
+    pub const fn queue_bytes_in_all(mut self, bytes: usize) -> Self {
+        self.queue_bytes_in_all = bytes;
+        self
+    }
+
+    /// How long an event stream over HTTP may go unread. Default 5 minutes, and never less than three intervals of
+    /// [`keep_alive`](Self::keep_alive): a client that is there reads at least the comments. Past it, within a quarter
+    /// more, the stream is given up, as if its connection had broken: the request it answers is cancelled, or goes on
+    /// where it is a session's.
+    #[must_use]
+    pub const fn unread_time(mut self, time: Duration) -> Self {
+        self.unread_time = time;
         self
     }
 
@@ -296,6 +418,12 @@ impl Limits {
         if self.keep_alive.is_zero() {
             return wrong("keep_alive must not be zero".to_owned());
         }
+        if self.body_time.is_zero() {
+            return wrong("body_time must not be zero".to_owned());
+        }
+        if self.body_bytes_by_caller < self.body_bytes || self.body_bytes_in_all < self.body_bytes {
+            return wrong("body_bytes_by_caller and body_bytes_in_all must be at least body_bytes".to_owned());
+        }
         Ok(())
     }
 }
@@ -305,7 +433,12 @@ pub(crate) const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60)
 
 /// The moment when `time` will have passed.
 pub(crate) fn from_now(time: Duration) -> Instant {
-    Instant::now() + time.min(NEVER)
+    after(Instant::now(), time)
+}
+
+/// The moment `time` after another.
+pub(crate) fn after(moment: Instant, time: Duration) -> Instant {
+    moment + time.min(NEVER)
 }
 
 /// One byte for each message that a queue holds at most.

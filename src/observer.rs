@@ -1,13 +1,16 @@
 //! What an application can hear of its transport's life.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::cancel::CancelCause;
 use crate::mcp_error::McpError;
 use crate::principal::Principal;
+use crate::protocol::names::method;
 use crate::protocol::parameter_headers::AnnotationFault;
 use crate::protocol::refusal::Refusal;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::session::{Session, SessionEnd};
 
 /// Hears what happens in a transport: for logs and metrics.
@@ -24,7 +27,7 @@ use crate::session::{Session, SessionEnd};
 ///
 /// impl Observer for Log {
 ///     fn refused(&self, refusal: &Refusal) {
-///         eprintln!("refused at {:?}: {refusal}", refusal.kind().rung());
+///         eprintln!("{}", refusal.explain());
 ///     }
 ///     fn internal_error(&self, exchange: &Exchange<'_>, error: &McpError) {
 ///         eprintln!("{} failed: {error:?}", exchange.method());
@@ -37,6 +40,16 @@ use crate::session::{Session, SessionEnd};
 ///     }
 /// }
 /// ```
+///
+/// The feature `tracing` tells a subscriber as much without one.
+///
+/// # Counting
+///
+/// Labels of a metric must be few, and a method is whatever a client wrote. These are few: [`Era::as_str`],
+/// [`Revision::as_str`](crate::Revision::as_str), [`Exchange::known_method`], [`ExchangeEnd::as_str`],
+/// [`StreamKind::as_str`], [`Pressure::as_str`], and what [`RefusalKind`](crate::RefusalKind) and [`SessionEnd`] are
+/// written as by `Debug`. For gauges count what begins up and what ends down, or read
+/// [`Transport::counts`](crate::Transport::counts).
 pub trait Observer: Send + Sync + 'static {
     /// An HTTP request, a line of a byte stream, or a message in either was refused before a handler ran.
     fn refused(&self, refusal: &Refusal) {
@@ -61,6 +74,24 @@ pub trait Observer: Send + Sync + 'static {
     /// A client has come back for the rest of an answer's event stream, in the place of whoever read it before.
     fn stream_resumed(&self, session: &Session) {
         let _ = session;
+    }
+
+    /// A stream began: each that [`Counts::streams`](crate::Counts::streams) counts. Which exchange or session it is of,
+    /// [`stream_opened`](Self::stream_opened) and [`stream_resumed`](Self::stream_resumed) tell where there is one.
+    fn stream_began(&self, kind: StreamKind) {
+        let _ = kind;
+    }
+
+    /// A stream has ended: each that began does so once, read to its end or not.
+    fn stream_ended(&self, kind: StreamKind) {
+        let _ = kind;
+    }
+
+    /// Something did not fit: it waits, is merged or dropped. That is what the bounds are for; much of it says that one
+    /// of the [`Limits`](crate::Limits) is tight, or a client slow. A request that does not fit is
+    /// [refused](crate::RefusalKind::Overloaded).
+    fn pressure(&self, pressure: Pressure) {
+        let _ = pressure;
     }
 
     /// A handler panicked. The client reads "Internal error". Where `session_opened` panicked, `exchange` is the
@@ -97,6 +128,36 @@ pub(crate) struct Deaf;
 
 impl Observer for Deaf {}
 
+/// An observer, where it is held by what can be printed.
+#[derive(Clone)]
+pub(crate) struct Ear(Arc<dyn Observer>);
+
+impl Ear {
+    pub(crate) fn of(observer: &Arc<dyn Observer>) -> Self {
+        Self(Arc::clone(observer))
+    }
+}
+
+impl Default for Ear {
+    fn default() -> Self {
+        Self(Arc::new(Deaf))
+    }
+}
+
+impl Deref for Ear {
+    type Target = dyn Observer;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Ear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ear").finish_non_exhaustive()
+    }
+}
+
 /// The request that an observed event belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange<'a> {
@@ -111,9 +172,20 @@ impl<'a> Exchange<'a> {
         self.revision
     }
 
+    /// Returns the era of that revision.
+    pub const fn era(&self) -> Era {
+        self.revision.era()
+    }
+
     /// Returns the method, as the client wrote it.
     pub const fn method(&self) -> &'a str {
         self.method
+    }
+
+    /// Returns the method if it is one of the specification or of its tasks extension, of any revision, and else
+    /// `other`: a label of a metric, of which there must not be as many as clients can think of.
+    pub fn known_method(&self) -> &'static str {
+        method::label(self.method)
     }
 
     /// Returns the principal, where there is one.
@@ -134,6 +206,75 @@ pub enum ExchangeEnd {
     Error(i32),
     /// It was cancelled.
     Cancelled(CancelCause),
+}
+
+impl ExchangeEnd {
+    /// Returns `result`, `input_required`, `error` or `cancelled`: a label for a metric.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::InputRequired => "input_required",
+            Self::Error(_) => "error",
+            Self::Cancelled(_) => "cancelled",
+        }
+    }
+}
+
+/// What a stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StreamKind {
+    /// The answer to a request, or to a batch of them.
+    Answer,
+    /// The rest of an answer, for a client that has come back (up to 2025-11-25).
+    Resumed,
+    /// What a GET reads: changes, and requests of the server's own (up to 2025-11-25).
+    General,
+    /// A subscription (2026-07-28).
+    Subscription,
+    /// Everything: it is a byte stream.
+    Bytes,
+}
+
+impl StreamKind {
+    /// Returns `answer`, `resumed`, `general`, `subscription` or `bytes`: a label for a metric.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Resumed => "resumed",
+            Self::General => "general",
+            Self::Subscription => "subscription",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// What did not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Pressure {
+    /// A handler's message waits for room in its stream: the client reads too slowly
+    /// ([`Limits::queue_bytes`](crate::Limits::queue_bytes)).
+    QueueFull,
+    /// A handler's message was dropped: its client takes only JSON, or has left, or the answer is made.
+    MessageDropped,
+    /// A change met an equal one that its listener has yet to read, and the two became one.
+    ChangeMerged,
+    /// An event that could have been resumed from was let go for newer ones
+    /// ([`Limits::stored_events`](crate::Limits::stored_events), `stored_bytes`, `stored_bytes_in_all`).
+    EventEvicted,
+}
+
+impl Pressure {
+    /// Returns `queue_full`, `message_dropped`, `change_merged` or `event_evicted`: a label for a metric.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::MessageDropped => "message_dropped",
+            Self::ChangeMerged => "change_merged",
+            Self::EventEvicted => "event_evicted",
+        }
+    }
 }
 
 /// Something the application did that the protocol forbids.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::admission::Admission;
 use crate::capabilities::{Capabilities, Delivery};
 use crate::changes::Changes;
 use crate::error::Error;
@@ -16,6 +17,7 @@ use crate::observer::{Deaf, Observer};
 use crate::protocol::revision::{Era, Revision, Revisions};
 #[cfg(feature = "state")]
 use crate::state::{Sealer, StateSettings};
+use crate::trace::traced;
 
 /// Whether results of 2026-07-28 name the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub(crate) struct Server {
     pub(crate) changes: Changes,
     pub(crate) limits: Limits,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) admission: Admission,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) revisions: Revisions,
     #[cfg(feature = "state")]
@@ -162,9 +165,10 @@ impl ServerBuilder {
             changes: self.changes,
             #[cfg(feature = "state")]
             sealer: Sealer::new(self.state, self.limits.state_bytes),
+            admission: Admission::new(&self.limits),
             limits: self.limits,
             lifecycle: Lifecycle::default(),
-            observer: self.observer,
+            observer: traced(self.observer),
             revisions: self.revisions,
             shape: self.shape,
             stamp: self.stamp,

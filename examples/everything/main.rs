@@ -1,8 +1,12 @@
 //! One server with something of everything: tools, prompts, resources, completion, logs, progress, changes, questions to
 //! the client, and long work as tasks. Nothing in it asks which revision its client speaks.
 //!
-//!     cargo run --example everything -- --http 127.0.0.1:8080
+//!     cargo run --example everything -- --http 127.0.0.1:8080 --log
 //!     cargo run --example everything -- --stdio
+//!
+//! Then open <http://127.0.0.1:8080/> in a browser: a page that talks to the server in both eras, and shows every message.
+//! `--log` says on standard error what the transport does; `--allow-origin` and `--allow-host`, each with a value and as
+//! often as you like, let pages of other origins in, and requests to other names of this machine.
 //!
 //! What its tools are called and what they say is what the official conformance suite expects; `tests/conformance/run`
 //! holds it against that. The files, in the order to read them:
@@ -12,10 +16,14 @@
 //! - `questions.rs`: what it can ask its client, in straight-line code;
 //! - `rounds.rs`: several questions, one after the other or at once, and a round made by hand;
 //! - `tasks.rs`: the extension `io.modelcontextprotocol/tasks`, written by an application; `jobs.rs`: tools that use it;
-//! - `prompts.rs` and `resources.rs`.
+//! - `prompts.rs` and `resources.rs`;
+//! - `http.rs` and `log.rs`: the server on HTTP, and what it tells of itself; `page.rs`: the page.
 
 mod content;
+mod http;
 mod jobs;
+mod log;
+mod page;
 mod prompts;
 mod questions;
 mod reports;
@@ -24,13 +32,7 @@ mod rounds;
 mod tasks;
 mod tools;
 
-use std::time::Duration;
-
-use axum::serve::ListenerExt;
-use mcp_transport::{
-    Capabilities, EventStore, Limits, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StdioTransport,
-    StreamableHttpService,
-};
+use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo, StdioTransport};
 use serde_json::json;
 
 use tasks::Tasks;
@@ -78,24 +80,14 @@ impl McpHandler for Everything {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let everything = Everything::default();
     let mut arguments = std::env::args().skip(1);
-    let address = match arguments.next().as_deref() {
-        Some("--stdio") => {
-            StdioTransport::stdio(everything).serve().await?;
-            return Ok(());
+    match arguments.next().as_deref() {
+        Some("--stdio") => drop(StdioTransport::stdio(everything).serve().await?),
+        Some("--http") => {
+            let address = arguments.next().ok_or("--http needs an address")?;
+            http::serve(everything, &address, arguments).await?;
         }
-        Some("--http") => arguments.next(),
-        _ => None,
-    };
-    let listener = tokio::net::TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:8080")).await?;
-    println!("listening on http://{}/mcp", listener.local_addr()?);
-
-    // In a session nothing is lost with a connection: every answer is a stream, and every stream can be resumed.
-    let service = StreamableHttpService::builder(everything)
-        .event_store(EventStore::InMemory)
-        .limits(Limits::default().commit_after(Duration::ZERO))
-        .build()?;
-    let app = axum::Router::new().route_service("/mcp", service);
-    // Without it, small answers wait for the peer's acknowledgement.
-    axum::serve(listener.tap_io(|socket| drop(socket.set_nodelay(true))), app).await?;
+        Some(other) => return Err(format!("begin with --http or --stdio, not with {other}").into()),
+        None => http::serve(everything, "127.0.0.1:8080", arguments).await?,
+    }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub async fn call(tasks: &Tasks, request: &Request, cx: &RequestContext) -> Resu
     if let Some(reply) = content::call(name, request) {
         return reply;
     }
-    if let Some(reply) = reports::call(name, cx).await {
+    if let Some(reply) = reports::call(name, request, cx).await {
         return reply;
     }
     if let Some(reply) = questions::call(name, request, cx).await {

@@ -48,7 +48,7 @@ pub(crate) fn finish(call: &Call, outcome: Outcome) -> Finished {
             call.server.observer.panicked(&call.observed(), &message);
             internal(call)
         }
-        Outcome::Cancelled(cause) => Finished { end: ExchangeEnd::Cancelled(cause), ..internal(call) },
+        Outcome::Cancelled(cause) => cancelled(call, cause),
     }
 }
 
@@ -123,15 +123,33 @@ pub(crate) fn refusal_frame(refusal: &Refusal) -> Frame {
     Frame::error(id, refusal.kind().code(), refusal.message(), refusal.data().as_deref())
 }
 
+const INTERNAL: &str = "Internal error";
+
 /// What a client reads of whatever is the server's own fault.
 pub(crate) fn internal_frame(id: &[u8]) -> Frame {
-    Frame::error(Some(id), code::INTERNAL_ERROR, "Internal error", None)
+    Frame::error(Some(id), code::INTERNAL_ERROR, INTERNAL, None)
+}
+
+/// What a client reads of a request that was cancelled, where it reads anything.
+fn cancelled(call: &Call, cause: CancelCause) -> Finished {
+    let message = match cause {
+        CancelCause::Deadline => "The request timed out",
+        CancelCause::Drained => "The server is shutting down",
+        CancelCause::Disconnected | CancelCause::Requested | CancelCause::SessionEnded | CancelCause::Unread => {
+            INTERNAL
+        }
+    };
+    Finished { end: ExchangeEnd::Cancelled(cause), ..failed(call, message) }
 }
 
 fn internal(call: &Call) -> Finished {
+    failed(call, INTERNAL)
+}
+
+fn failed(call: &Call, message: &str) -> Finished {
     Finished {
         status: status::of_error(call.era(), code::INTERNAL_ERROR),
-        frame: internal_frame(call.id()),
+        frame: Frame::error(Some(call.id()), code::INTERNAL_ERROR, message, None),
         end: ExchangeEnd::Error(code::INTERNAL_ERROR),
     }
 }

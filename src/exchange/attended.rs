@@ -13,6 +13,7 @@ use tokio::time::{Sleep, sleep_until};
 use super::call::Call;
 use super::lifecycle::Ticket;
 use crate::cancel::CancelCause;
+use crate::trace::CallSpan;
 
 /// A future of the handler's at work on a call.
 pub(super) struct Attended<T> {
@@ -20,6 +21,7 @@ pub(super) struct Attended<T> {
     call: Arc<Call>,
     deadline: Option<Pin<Box<Sleep>>>,
     ticket: Ticket,
+    span: CallSpan,
 }
 
 /// How it ended.
@@ -31,8 +33,13 @@ pub(super) enum End<T> {
 }
 
 impl<T> Attended<T> {
-    pub(super) fn new(future: Pin<Box<dyn Future<Output = T> + Send>>, call: Arc<Call>, ticket: Ticket) -> Self {
-        Self { future, call, deadline: None, ticket }
+    pub(super) fn new(
+        future: Pin<Box<dyn Future<Output = T> + Send>>,
+        call: Arc<Call>,
+        ticket: Ticket,
+        span: CallSpan,
+    ) -> Self {
+        Self { future, call, deadline: None, ticket, span }
     }
 
     pub(super) fn call(&self) -> &Arc<Call> {
@@ -48,7 +55,7 @@ impl<T> Attended<T> {
         if let Some(cause) = self.call.cancellation.cause() {
             return Poll::Ready(End::Cancelled(cause));
         }
-        match caught(|| self.future.as_mut().poll(cx)) {
+        match self.span.run(|| caught(|| self.future.as_mut().poll(cx))) {
             Err(message) => return Poll::Ready(End::Panicked(message)),
             Ok(Poll::Ready(output)) => return Poll::Ready(End::Output(output)),
             Ok(Poll::Pending) => {}
@@ -73,12 +80,14 @@ impl<T> Attended<T> {
 
     /// Drops the future, and gives back what is left. A destructor that panics is reported like any panic of the
     /// handler, and takes nobody along.
-    pub(super) fn finish(self) -> (Arc<Call>, Ticket) {
-        let Self { future, call, ticket, .. } = self;
-        if let Err(message) = caught(|| drop(future)) {
-            call.server.observer.panicked(&call.observed(), &message);
-        }
-        (call, ticket)
+    pub(super) fn finish(self) -> (Arc<Call>, Ticket, CallSpan) {
+        let Self { future, call, ticket, span, .. } = self;
+        span.run(|| {
+            if let Err(message) = caught(|| drop(future)) {
+                call.server.observer.panicked(&call.observed(), &message);
+            }
+        });
+        (call, ticket, span)
     }
 }
 

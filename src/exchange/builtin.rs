@@ -20,7 +20,7 @@ use crate::protocol::names::method;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::revision::{Era, Revision, Revisions};
 use crate::reply::Reply;
-use crate::subscribe::Subscribed;
+use crate::subscribe::Mailbox;
 
 /// The transport's own answer, or `None` where the handler has to give one.
 pub(crate) fn answer(call: &Arc<Call>) -> Option<Answering> {
@@ -97,13 +97,14 @@ fn subscribe(call: &Arc<Call>) -> Answering {
     let call = Arc::clone(call);
     Box::pin(async move {
         let uri = subscribable(&call).map_err(Failure::Error)?;
+        // From here on a change is noted, and told once the handler has agreed.
+        let reserved = call.session.as_ref().and_then(|session| Mailbox::reserve(session.mailbox(), &uri));
+        let too_many = || McpError::invalid_params("Too many subscriptions in this session");
+        let reserved = reserved.ok_or_else(|| Failure::Error(too_many()))?;
         let cx = RequestContext::new(Arc::clone(&call));
-        Arc::clone(&call.server.handler).subscribe(uri.clone(), cx).await.map_err(Failure::Error)?;
-        match &call.session {
-            Some(session) if session.mailbox().subscribe(&uri) != Subscribed::TooMany => Reply::empty(),
-            _ => Err(McpError::invalid_params("Too many subscriptions in this session")),
-        }
-        .map_err(Failure::Error)
+        Arc::clone(&call.server.handler).subscribe(uri, cx).await.map_err(Failure::Error)?;
+        reserved.grant();
+        Reply::empty().map_err(Failure::Error)
     })
 }
 

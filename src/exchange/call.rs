@@ -14,9 +14,10 @@ use super::requests::{self, Requests};
 #[cfg(feature = "state")]
 use super::rounds::Carried;
 use super::rounds::{Round, Rounds};
+use crate::admission::Account;
 use crate::cancel::{CancelCause, Cancellation};
 use crate::limits::from_now;
-use crate::observer;
+use crate::observer::{self, Pressure};
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
 use crate::protocol::envelope::{Kind, Message};
@@ -33,6 +34,8 @@ pub(crate) struct Call {
     pub(crate) revision: Revision,
     pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
+    /// From which whatever it takes is taken.
+    pub(crate) account: Account,
     pub(crate) server: Arc<Server>,
     pub(crate) cancellation: Cancellation,
     /// Why the client cancelled, in its words.
@@ -71,6 +74,15 @@ impl Outlet {
             Self::Own(queue) => queue.send(frame.event(), is_wanted).await,
             Self::Shared(queue) => queue.send(frame.event(), is_wanted).await,
             Self::Stream { outbox, .. } => outbox.send(frame.line(), is_wanted).await,
+        }
+    }
+
+    /// Whether a message need not wait, as far as can be told from outside.
+    fn has_room(&self, frame: &Frame) -> bool {
+        match self {
+            Self::Own(queue) => queue.has_room(&frame.event()),
+            Self::Shared(queue) => queue.has_room(&frame.event()),
+            Self::Stream { outbox, .. } => outbox.has_room(&frame.line()),
         }
     }
 
@@ -135,6 +147,7 @@ pub(crate) struct Caller {
     pub(crate) revision: Revision,
     pub(crate) via: Via,
     pub(crate) principal: Option<Principal>,
+    pub(crate) account: Account,
     pub(crate) session: Option<Arc<SessionState>>,
     pub(crate) form: Form,
 }
@@ -164,7 +177,7 @@ impl Form {
 impl Call {
     /// A call with a queue of its own.
     pub(crate) fn new(server: &Arc<Server>, message: Message, caller: Caller) -> Self {
-        let queue = Queue::new(server.limits.queue_bytes);
+        let queue = Queue::counted(server.limits.queue_bytes, &caller.account);
         let is_resumable = caller.session.as_ref().is_some_and(|session| session.kept().is_some());
         let outlet = if is_resumable { Outlet::Shared(Arc::new(queue)) } else { Outlet::Own(queue) };
         Self::with(server, message, caller, outlet)
@@ -182,7 +195,7 @@ impl Call {
     }
 
     fn with(server: &Arc<Server>, message: Message, caller: Caller, outlet: Outlet) -> Self {
-        let Caller { revision, via, principal, session, form } = caller;
+        let Caller { revision, via, principal, account, session, form } = caller;
         Self {
             deadline: server.limits.handler_time.map(from_now),
             server: Arc::clone(server),
@@ -196,6 +209,7 @@ impl Call {
             revision,
             via,
             principal,
+            account,
             session,
             form,
             outlet,
@@ -219,7 +233,21 @@ impl Call {
 
     /// The same for a message that may not be wanted any more once its turn has come.
     pub(crate) async fn send_if(&self, frame: &Frame, is_wanted: impl FnOnce() -> bool) -> bool {
-        self.form != Form::JsonOnly && self.outlet.send(frame, || !self.is_over() && is_wanted()).await
+        if self.form == Form::JsonOnly {
+            self.server.observer.pressure(Pressure::MessageDropped);
+            return false;
+        }
+        self.feel(frame);
+        self.outlet.send(frame, || !self.is_over() && is_wanted()).await
+    }
+
+    /// Tells of a message that has to wait for room, or that nobody will read.
+    fn feel(&self, frame: &Frame) {
+        if self.is_over() {
+            self.server.observer.pressure(Pressure::MessageDropped);
+        } else if !self.outlet.has_room(frame) {
+            self.server.observer.pressure(Pressure::QueueFull);
+        }
     }
 
     /// Queues a message past the bound: one that takes back what was sent before, and cannot wait.
@@ -298,7 +326,10 @@ impl Call {
 
     /// Queues a report of progress, as [`send`](Self::send) does, unless one that was queued before has come as far.
     pub(crate) async fn report(&self, progress: f64, frame: Frame) {
-        if self.form != Form::JsonOnly {
+        if self.form == Form::JsonOnly {
+            self.server.observer.pressure(Pressure::MessageDropped);
+        } else {
+            self.feel(&frame);
             let note = || {
                 let rises = !self.is_over() && self.rises(progress);
                 if rises {

@@ -14,6 +14,7 @@ use super::{Failure, Outcome};
 use crate::cancel::CancelCause;
 use crate::handler::Answering;
 use crate::reply::Reply;
+use crate::trace::CallSpan;
 
 /// Drives one handler to its answer, in the exchange or in a task of its own.
 pub(crate) struct Drive {
@@ -24,10 +25,13 @@ pub(crate) struct Drive {
 impl Drive {
     /// Starts the handler, which may panic before it has a future.
     pub(crate) fn start(call: &Arc<Call>, ticket: Ticket, start: impl FnOnce(&Arc<Call>) -> Answering) -> Self {
-        call.server.observer.exchange_started(&call.observed());
-        let answering = caught(|| start(call))
-            .unwrap_or_else(|message| Box::pin(std::future::ready(Err(Failure::Panicked(message)))));
-        Self { work: Some(Attended::new(answering, Arc::clone(call), ticket)) }
+        let span = CallSpan::of(call);
+        let answering = span.run(|| {
+            call.server.observer.exchange_started(&call.observed());
+            caught(|| start(call))
+                .unwrap_or_else(|message| Box::pin(std::future::ready(Err(Failure::Panicked(message)))))
+        });
+        Self { work: Some(Attended::new(answering, Arc::clone(call), ticket, span)) }
     }
 }
 
@@ -74,11 +78,15 @@ impl Drop for Drive {
 /// Drops the handler's future and makes the answer. Dropping first: what it still holds is given back before the client
 /// hears of the end.
 fn end(work: Attended<Result<Reply, Failure>>, outcome: Outcome) -> Finished {
-    let (call, ticket) = work.finish();
-    call.end_asks();
-    call.set_answered();
-    let finished = answer::finish(&call, outcome);
-    call.server.observer.exchange_ended(&call.observed(), finished.end);
-    drop(ticket);
-    finished
+    let (call, ticket, span) = work.finish();
+    span.run(|| {
+        call.end_asks();
+        call.set_answered();
+        span.answered(&call, &outcome);
+        let finished = answer::finish(&call, outcome);
+        span.ended(finished.end);
+        call.server.observer.exchange_ended(&call.observed(), finished.end);
+        drop(ticket);
+        finished
+    })
 }

@@ -8,9 +8,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{timeout, timeout_at};
 
+use super::attended::caught;
 use super::call::Call;
+use super::unread::{Unread, Watched};
+use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Lease;
@@ -25,14 +29,14 @@ pub(crate) const LAST_POLL: Duration = Duration::from_secs(1);
 pub(crate) struct Lifecycle {
     in_flight: AtomicUsize,
     streams: AtomicUsize,
-    /// Notification hooks that wait.
-    hooks: AtomicUsize,
     draining: AtomicBool,
     /// The deadline of a drain has passed: what shows itself from now on is cancelled at once.
     cut: AtomicBool,
     /// How many exchanges drains have cut so far.
     cuts: AtomicUsize,
     idle: Notify,
+    /// The event streams over HTTP, as far as they are read.
+    pub(super) unread: Unread,
     next: AtomicU64,
     waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
 }
@@ -52,16 +56,18 @@ impl Lifecycle {
         }
     }
 
-    pub(crate) fn hooks(&self) -> usize {
-        self.hooks.load(Ordering::Acquire)
+    /// Does what giving a stream up means. From then on it does not count.
+    pub(super) fn give_up(&self, stream: &Watched) {
+        if stream.end() {
+            // It may wake whoever sends, and with them anything.
+            stream.give_up().into_iter().for_each(|give_up| drop(caught(give_up)));
+            self.stream_is_over();
+        }
     }
 
-    pub(crate) fn hook_waits(&self) {
-        self.hooks.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn hook_is_through(&self) {
-        self.hooks.fetch_sub(1, Ordering::AcqRel);
+    fn stream_is_over(&self) {
+        self.streams.fetch_sub(1, Ordering::SeqCst);
+        self.wake_drains();
     }
 
     fn wake_drains(&self) {
@@ -141,14 +147,20 @@ pub(crate) struct Ticket {
     server: Arc<Server>,
     number: Option<u64>,
     lease: Option<Lease>,
+    hold: Option<Hold>,
 }
 
 impl Ticket {
     /// Lets work in, unless the transport is draining. Counted before it looks, so that no drain can end in between.
     pub(crate) fn take(server: &Arc<Server>) -> Result<Self, Refusal> {
         server.lifecycle.in_flight.fetch_add(1, Ordering::SeqCst);
-        let ticket = Self { server: Arc::clone(server), number: None, lease: None };
+        let ticket = Self { server: Arc::clone(server), number: None, lease: None, hold: None };
         if server.lifecycle.is_draining() { Err(Refusal::new(RefusalKind::Draining)) } else { Ok(ticket) }
+    }
+
+    /// Keeps what the request takes of its caller's account for as long.
+    pub(crate) fn count(&mut self, hold: Hold) {
+        self.hold = Some(hold);
     }
 
     /// Keeps the request's place in its session for as long.
@@ -188,24 +200,55 @@ impl Drop for Ticket {
 
 /// One open stream, until dropped.
 #[derive(Debug)]
-pub(crate) struct OpenStream(Arc<Server>);
+pub(crate) struct OpenStream {
+    server: Arc<Server>,
+    kind: StreamKind,
+    /// Over HTTP, where it may go unread.
+    watched: Option<(u64, Arc<Watched>)>,
+}
 
 impl OpenStream {
-    pub(crate) fn of(server: &Arc<Server>) -> Self {
+    pub(crate) fn of(server: &Arc<Server>, kind: StreamKind) -> Self {
         server.lifecycle.streams.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(server))
+        let open = Self { server: Arc::clone(server), kind, watched: None };
+        open.server.observer.stream_began(kind);
+        open
+    }
+
+    /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at the
+    /// latest.
+    pub(crate) fn watched(mut self, give_up: impl FnOnce() + Send + 'static) -> Self {
+        self.watched = Some(Unread::watch(&self.server, give_up));
+        self
     }
 
     pub(crate) fn server(&self) -> &Server {
-        &self.0
+        &self.server
+    }
+
+    /// Somebody reads.
+    pub(crate) fn polled(&self) {
+        self.watched.iter().for_each(|(_, watched)| watched.polled());
+    }
+
+    /// Whether it went unread for too long.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.watched.as_ref().is_some_and(|(_, watched)| watched.is_over())
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let lifecycle = &self.0.lifecycle;
-        lifecycle.streams.fetch_sub(1, Ordering::SeqCst);
-        lifecycle.wake_drains();
+        // Whoever drops it may be unwinding.
+        let _ = caught(|| self.server.observer.stream_ended(self.kind));
+        let lifecycle = &self.server.lifecycle;
+        let is_counted = self.watched.take().is_none_or(|(number, watched)| {
+            lifecycle.unread.let_go(number);
+            watched.end()
+        });
+        if is_counted {
+            lifecycle.stream_is_over();
+        }
     }
 }
 

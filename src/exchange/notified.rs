@@ -8,28 +8,30 @@ use std::task::{Context, Poll};
 use super::attended::{Attended, End, caught};
 use super::call::Call;
 use super::lifecycle::Ticket;
+use crate::admission::{Hold, What};
 use crate::context::RequestContext;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
-use crate::server::Server;
 use crate::session::SessionState;
+use crate::trace::CallSpan;
 
 /// Lets the handler hear a notification. Polled once in place; what is then still pending goes on in a task, for the
 /// client is owed nothing but that the notification was taken.
 ///
 /// Refused where too many wait already: nothing else bounds them, since the client waits for none.
 pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(), Refusal> {
-    let in_session = call.session.as_ref().map_or(0, |session| session.hooks());
-    if call.server.lifecycle.hooks() >= MOST_HOOKS || in_session >= MOST_HOOKS_IN_SESSION {
+    if call.session.as_ref().is_some_and(|session| session.hooks() >= MOST_HOOKS_IN_SESSION) {
         return Err(Refusal::new(RefusalKind::Overloaded));
     }
+    // Taken before it is known whether the hook waits at all: of many at once none gets past.
+    let hold = call.account.take(What::Hooks, 1)?;
     let call = Arc::new(call);
     // There is no stream for what the hook may say.
     call.outlet.queue().abandon();
-    let (server, session) = (Arc::clone(&call.server), call.session.clone());
+    let session = call.session.clone();
     let mut heard = heard(call, ticket);
     if Pin::new(&mut heard).poll(cx).is_pending() {
-        let waiting = Waiting::enter(server, session);
+        let waiting = Waiting::enter(session, hold);
         tokio::spawn(async move {
             heard.await;
             drop(waiting);
@@ -40,22 +42,23 @@ pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(
 
 /// The handler's hook for a notification.
 pub(crate) fn heard(call: Arc<Call>, ticket: Ticket) -> Heard {
-    let hook = caught(|| {
-        let (notification, context) = (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
-        Arc::clone(&call.server.handler).notification(notification, context)
+    let span = CallSpan::of(&call);
+    let hook = span.run(|| {
+        caught(|| {
+            let (notification, context) =
+                (Notification::new(Arc::clone(&call)), RequestContext::new(Arc::clone(&call)));
+            Arc::clone(&call.server.handler).notification(notification, context)
+        })
     });
     let hook = match hook {
         Ok(hook) => hook,
         Err(message) => {
-            call.server.observer.panicked(&call.observed(), &message);
+            span.run(|| call.server.observer.panicked(&call.observed(), &message));
             return Heard { work: None };
         }
     };
-    Heard { work: Some(Attended::new(hook, call, ticket)) }
+    Heard { work: Some(Attended::new(hook, call, ticket, span)) }
 }
-
-/// Hooks that may wait at once in one transport.
-pub(crate) const MOST_HOOKS: usize = 1024;
 
 /// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take all
 /// places from the others.
@@ -63,21 +66,19 @@ const MOST_HOOKS_IN_SESSION: usize = 64;
 
 /// A hook that waits, until dropped.
 struct Waiting {
-    server: Arc<Server>,
     session: Option<Arc<SessionState>>,
+    _hold: Hold,
 }
 
 impl Waiting {
-    fn enter(server: Arc<Server>, session: Option<Arc<SessionState>>) -> Self {
-        server.lifecycle.hook_waits();
+    fn enter(session: Option<Arc<SessionState>>, hold: Hold) -> Self {
         session.iter().for_each(|session| session.hook_waits());
-        Self { server, session }
+        Self { session, _hold: hold }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.server.lifecycle.hook_is_through();
         self.session.iter().for_each(|session| session.hook_is_through());
     }
 }
@@ -104,7 +105,7 @@ impl Future for Heard {
             }
         }
         if let Some(work) = self.work.take() {
-            let (call, _ticket) = work.finish();
+            let (call, _ticket, _span) = work.finish();
             call.end_asks();
             call.set_answered();
         }

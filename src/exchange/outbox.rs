@@ -79,6 +79,12 @@ impl Outbox {
         is_queued
     }
 
+    /// Whether a message need not wait.
+    pub(crate) fn has_room(&self, line: &Bytes) -> bool {
+        let cost = usize::try_from(queue::cost(line, self.capacity)).unwrap_or(usize::MAX);
+        self.room.is_closed() || self.room.available_permits() >= cost
+    }
+
     /// Queues the answer to as many requests, or to none: past the bound.
     pub(crate) fn answer(&self, line: Bytes, places: usize) {
         let mut state = self.state();

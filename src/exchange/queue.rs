@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
+use crate::admission::{Account, Gauge};
 use crate::protocol::sse::Frame;
 use crate::store::{Found, Log, Record, Unresumable};
 use crate::turn::Turn;
@@ -27,6 +28,7 @@ const MOST_MESSAGES: u32 = 256;
 pub(crate) struct Queue {
     capacity: u32,
     room: Semaphore,
+    gauge: Gauge,
     state: Mutex<State>,
 }
 
@@ -42,6 +44,8 @@ pub(crate) struct AnswerFrame {
 pub(crate) struct Answers {
     first: Option<Queued>,
     rest: VecDeque<Queued>,
+    /// Of those that wait behind messages: any other leaves at once.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -49,10 +53,13 @@ struct Queued {
     answer: AnswerFrame,
     /// How many messages came before it.
     after: u64,
+    /// What it adds to the bytes that wait.
+    bytes: usize,
 }
 
 impl Answers {
     fn push(&mut self, queued: Queued) {
+        self.bytes += queued.bytes;
         if self.is_empty() {
             self.first = Some(queued);
         } else {
@@ -61,7 +68,9 @@ impl Answers {
     }
 
     pub(crate) fn pop(&mut self) -> Option<AnswerFrame> {
-        self.first.take().or_else(|| self.rest.pop_front()).map(|queued| queued.answer)
+        let queued = self.first.take().or_else(|| self.rest.pop_front())?;
+        self.bytes -= queued.bytes;
+        Some(queued.answer)
     }
 
     fn front(&self) -> Option<&Queued> {
@@ -94,9 +103,40 @@ struct Message {
     cost: u32,
 }
 
+/// Messages in order, and how many bytes they have.
+#[derive(Debug, Default)]
+struct Messages {
+    queue: VecDeque<Message>,
+    bytes: usize,
+}
+
+impl Messages {
+    fn push(&mut self, event: Bytes, cost: u32) {
+        self.bytes += event.len();
+        self.queue.push_back(Message { event, cost });
+    }
+
+    fn pop(&mut self) -> Option<Message> {
+        let message = self.queue.pop_front()?;
+        self.bytes -= message.event.len();
+        Some(message)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The permits that all of them hold.
+    fn cost(&self) -> u32 {
+        self.queue.iter().map(|message| message.cost).sum()
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
-    messages: VecDeque<Message>,
+    messages: Messages,
+    /// What of them and of the answers the gauge shows.
+    shown: usize,
     /// How many messages have been read.
     read: u64,
     /// Empty once it is recorded: then they are messages.
@@ -146,9 +186,19 @@ enum Phase {
 }
 
 impl Queue {
+    /// A queue whose bytes count for nobody.
     pub(crate) fn new(capacity: u32) -> Self {
+        Self::with(capacity, Gauge::none())
+    }
+
+    /// A queue whose bytes count for a caller.
+    pub(crate) fn counted(capacity: u32, account: &Account) -> Self {
+        Self::with(capacity, Gauge::of(account))
+    }
+
+    fn with(capacity: u32, gauge: Gauge) -> Self {
         let room = Semaphore::new(usize::try_from(capacity).unwrap_or(Semaphore::MAX_PERMITS));
-        Self { capacity, room, state: Mutex::default() }
+        Self { capacity, room, gauge, state: Mutex::default() }
     }
 
     /// Queues a message, waiting for room. Dropped where the queue has ended, and where it is not wanted any more once
@@ -163,6 +213,7 @@ impl Queue {
         let is_queued = state.phase == Phase::Open && is_wanted();
         if is_queued {
             let taken = state.queue(event, cost);
+            self.show(&mut state);
             wake(state);
             if taken == Taken::ByReader {
                 permits.forget();
@@ -176,6 +227,7 @@ impl Queue {
         let mut state = self.state();
         if state.phase == Phase::Open {
             state.queue(event.clone(), 0);
+            self.show(&mut state);
             wake(state);
         }
     }
@@ -185,6 +237,7 @@ impl Queue {
     pub(crate) fn answer(&self, answer: AnswerFrame) {
         let mut state = self.state();
         state.answer(answer);
+        self.show(&mut state);
         wake(state);
     }
 
@@ -192,6 +245,7 @@ impl Queue {
     pub(crate) fn finish(&self, answer: AnswerFrame) {
         let mut state = self.state();
         state.finish(answer);
+        self.show(&mut state);
         wake(state);
         self.room.close();
     }
@@ -214,12 +268,14 @@ impl Queue {
         let messages = std::mem::take(&mut state.messages);
         if state.record.is_some() {
             state.presence = Presence::Away;
+            self.show(&mut state);
             wake(state);
             // Whoever waits for room need not wait any more.
-            self.give_back(messages.iter().map(|message| message.cost).sum());
+            self.give_back(messages.cost());
         } else {
             state.answers = Answers::default();
             state.phase = Phase::Ended;
+            self.show(&mut state);
             wake(state);
             self.room.close();
         }
@@ -240,6 +296,7 @@ impl Queue {
         if let Some(retry) = retry.filter(|_| state.phase == Phase::Open) {
             state.let_go(retry);
         }
+        self.show(&mut state);
     }
 
     /// Lets the reader go once it has read what is queued, and tells its client when to come back. An answer that has no
@@ -249,6 +306,7 @@ impl Queue {
         let is_reading = state.phase == Phase::Open && state.presence == Presence::Reading;
         if is_reading {
             state.let_go(retry);
+            self.show(&mut state);
             wake(state);
         }
         is_reading
@@ -262,13 +320,15 @@ impl Queue {
         if events.is_empty() && state.phase == Phase::Ended && state.is_answered {
             return Ok(None);
         }
-        let replayed = events.into_iter().map(|event| Message { event, cost: 0 }).collect();
+        let mut replayed = Messages::default();
+        events.into_iter().for_each(|event| replayed.push(event, 0));
         let dropped = std::mem::replace(&mut state.messages, replayed);
         state.turn = state.turn.next();
         state.presence = Presence::Reading;
         let turn = state.turn;
+        self.show(&mut state);
         wake(state);
-        self.give_back(dropped.iter().map(|message| message.cost).sum());
+        self.give_back(dropped.cost());
         Ok(Some(turn))
     }
 
@@ -299,7 +359,10 @@ impl Queue {
 
     /// Takes the answers, for a reader that wants no events.
     pub(crate) fn take_answers(&self) -> Answers {
-        std::mem::take(&mut self.state().answers)
+        let mut state = self.state();
+        let answers = std::mem::take(&mut state.answers);
+        self.show(&mut state);
+        answers
     }
 
     /// Whether the reader of this turn has nothing more to read.
@@ -316,10 +379,13 @@ impl Queue {
             return Poll::Ready(None);
         }
         if state.answers.is_due(state.read) {
-            return Poll::Ready(state.answers.pop().map(|answer| answer.frame.event()));
+            let answer = state.answers.pop();
+            self.show(&mut state);
+            return Poll::Ready(answer.map(|answer| answer.frame.event()));
         }
-        if let Some(Message { event, cost }) = state.messages.pop_front() {
+        if let Some(Message { event, cost }) = state.messages.pop() {
             state.read += 1;
+            self.show(&mut state);
             drop(state);
             self.give_back(cost);
             return Poll::Ready(Some(event));
@@ -331,8 +397,24 @@ impl Queue {
         Poll::Pending
     }
 
+    /// Whether a message need not wait.
+    pub(crate) fn has_room(&self, event: &Bytes) -> bool {
+        let cost = usize::try_from(self.cost(event)).unwrap_or(usize::MAX);
+        self.room.is_closed() || self.room.available_permits() >= cost
+    }
+
+    /// Where too many bytes wait, here and elsewhere, a message takes all of the queue: so it waits for those before it,
+    /// and whose client reads goes on.
     fn cost(&self, message: &Bytes) -> u32 {
-        cost(message, self.capacity)
+        if self.gauge.is_pressed(message.len()) { self.capacity } else { cost(message, self.capacity) }
+    }
+
+    /// Has the gauge show what waits.
+    fn show(&self, state: &mut State) {
+        let bytes = state.messages.bytes + state.answers.bytes;
+        let shown = std::mem::replace(&mut state.shown, bytes);
+        self.gauge.add(bytes.saturating_sub(shown));
+        self.gauge.take_off(shown.saturating_sub(bytes));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -354,7 +436,7 @@ impl State {
         if self.presence != Presence::Reading {
             return Taken::ByRecord;
         }
-        self.messages.push_back(Message { event, cost });
+        self.messages.push(event, cost);
         Taken::ByReader
     }
 
@@ -366,8 +448,9 @@ impl State {
         if self.record.is_some() {
             self.queue(answer.frame.event(), 0);
         } else {
-            let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
-            self.answers.push(Queued { answer, after });
+            let after = self.read + u64::try_from(self.messages.queue.len()).unwrap_or_default();
+            let bytes = if self.messages.is_empty() { 0 } else { answer.frame.event().len() };
+            self.answers.push(Queued { answer, after, bytes });
         }
     }
 
@@ -399,19 +482,19 @@ impl State {
         };
         let mut unwritten = std::mem::take(&mut self.messages);
         if opening == Opening::Marked {
-            self.messages.push_back(Message { event: record.mark(None), cost: 0 });
+            self.messages.push(record.mark(None), 0);
         }
         loop {
             let message = if self.answers.is_due(self.read) {
                 self.answers.pop().map(|answer| Message { event: answer.frame.event(), cost: 0 })
             } else {
                 self.read += 1;
-                unwritten.pop_front()
+                unwritten.pop()
             };
             let Some(Message { event, cost }) = message else {
                 break;
             };
-            self.messages.push_back(Message { event: record.write(&event), cost });
+            self.messages.push(record.write(&event), cost);
         }
         if self.phase == Phase::Ended {
             record.end();
@@ -435,6 +518,13 @@ impl State {
             Some(reader) => reader.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let shown = self.state().shown;
+        self.gauge.take_off(shown);
     }
 }
 

@@ -9,7 +9,9 @@ use super::keep_alive::KeepAlive;
 use super::lifecycle::OpenStream;
 use super::queue::{Opening, Queue};
 use super::subject::Subject;
+use crate::admission::Hold;
 use crate::cancel::CancelCause;
+use crate::observer::StreamKind;
 use crate::protocol::sse;
 use crate::server::Server;
 use crate::session::{AnswerStream, Session, SessionState};
@@ -21,14 +23,15 @@ pub(crate) struct AttachedStream(Events);
 
 /// The events of an answer that belongs to a session. Dropping it leaves the work alone.
 #[derive(Debug)]
-pub(crate) struct DetachedStream {
-    events: Events,
-    _holds: Option<AnswerStream>,
-}
+pub(crate) struct DetachedStream(Events);
 
 impl AttachedStream {
     pub(super) fn open(subject: Subject) -> Self {
-        Self(Events::open(subject))
+        let unread = subject.clone();
+        Self(Events::open(subject, move || {
+            unread.cancel(CancelCause::Unread);
+            unread.queue().leave(Turn::FIRST);
+        }))
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -58,17 +61,36 @@ impl DetachedStream {
             let opening = if session.revision().has_polling() { Opening::Marked } else { Opening::Plain };
             queue.record(&kept.log, opening);
         }
-        Self { _holds: session.map(AnswerStream::of), events: Events::open(subject) }
+        Self::of(subject)
     }
 
     /// A stream that ends at once, and that nobody has to resume.
     pub(super) fn empty(subject: Subject) -> Self {
-        Self { _holds: subject.session().map(AnswerStream::of), events: Events::open(subject) }
+        Self::of(subject)
+    }
+
+    /// Given up, it is as if its connection had broken.
+    fn of(subject: Subject) -> Self {
+        let (unread, holds) = (subject.clone(), subject.session().map(AnswerStream::of));
+        Self(Events::open(subject, move || {
+            unread.queue().leave(Turn::FIRST);
+            drop(holds);
+        }))
     }
 
     /// The rest of a stream, for a client that has come back.
-    pub(crate) fn resume(server: &Arc<Server>, session: &Arc<SessionState>, queue: Arc<Queue>, turn: Turn) -> Self {
-        let open = OpenStream::of(server);
+    pub(crate) fn resume(
+        server: &Arc<Server>,
+        session: &Arc<SessionState>,
+        (queue, turn): (Arc<Queue>, Turn),
+        hold: Hold,
+    ) -> Self {
+        let (unread, holds) = (Arc::clone(&queue), AnswerStream::of(session));
+        // What it takes of its caller's account goes with it.
+        let open = OpenStream::of(server, StreamKind::Resumed).watched(move || {
+            unread.leave(turn);
+            drop((holds, hold));
+        });
         server.observer.stream_resumed(&Session::new(Arc::clone(session)));
         let events = Events {
             open,
@@ -78,15 +100,15 @@ impl DetachedStream {
             // The first byte goes out at once, as on every stream that a GET opens.
             greeting: Some(Bytes::from_static(sse::KEEP_ALIVE)),
         };
-        Self { _holds: Some(AnswerStream::of(session)), events }
+        Self(events)
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.events.poll_next(cx)
+        self.0.poll_next(cx)
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.events.is_done()
+        self.0.is_done()
     }
 }
 
@@ -117,8 +139,8 @@ impl Source {
 }
 
 impl Events {
-    fn open(subject: Subject) -> Self {
-        let open = OpenStream::of(subject.server());
+    fn open(subject: Subject, give_up: impl FnOnce() + Send + 'static) -> Self {
+        let open = OpenStream::of(subject.server(), StreamKind::Answer).watched(give_up);
         if let Some(call) = subject.calls().first() {
             open.server().observer.stream_opened(&call.observed());
         }
@@ -127,6 +149,10 @@ impl Events {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.open.polled();
+        if self.open.is_given_up() {
+            return Poll::Ready(None);
+        }
         if let Some(greeting) = self.greeting.take() {
             return Poll::Ready(Some(greeting));
         }
@@ -141,7 +167,7 @@ impl Events {
 
     /// Whether the answer has been read to its end.
     fn is_done(&self) -> bool {
-        self.greeting.is_none() && self.source.queue().is_drained(self.turn)
+        self.open.is_given_up() || self.greeting.is_none() && self.source.queue().is_drained(self.turn)
     }
 }
 

@@ -11,11 +11,13 @@ use super::service::Shared;
 use crate::protocol::accept::Accepts;
 use crate::protocol::classify;
 use crate::protocol::cors;
+use crate::protocol::ground::Ground;
 use crate::protocol::legacy::Headers;
 use crate::protocol::origin::Verdict;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
 use crate::session::SessionState;
+use crate::subscribe;
 
 /// What becomes of a request once its head is judged.
 pub(super) enum Admitted {
@@ -77,10 +79,13 @@ fn is_exempt(shared: &Shared, parts: &request::Parts) -> bool {
 fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
     if matches!(Accepts::of(&parts.headers), Accepts::JsonOnly | Accepts::Neither) {
-        return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
+        return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
+            .on(Ground::AcceptStream));
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
-    resume::open(shared, &session, parts).map(respond::events)
+    shared.authorize_get(parts, session.revision())?;
+    let hold = subscribe::take_place(&shared.account(parts, session.principal())?)?;
+    resume::open(shared, &session, parts, hold).map(respond::events)
 }
 
 /// Ends a session.
@@ -93,8 +98,10 @@ fn delete(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBo
 
 /// The live session that a request names.
 fn session(shared: &Shared, parts: &request::Parts) -> Result<Option<Arc<SessionState>>, Refusal> {
-    let named = Headers::read(&parts.headers, shared.gate.revisions)?.session;
-    named.map(|id| shared.sessions.find(id, shared.principal(parts).as_ref())).transpose()
+    let Some(id) = Headers::read(&parts.headers, shared.gate.revisions)?.session else {
+        return Ok(None);
+    };
+    shared.sessions.find(id, shared.principal(parts)?.as_ref()).map(Some)
 }
 
 /// 2026-07-28 knows neither GET nor DELETE.

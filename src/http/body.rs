@@ -27,11 +27,11 @@ enum Kind {
 }
 
 impl ResponseBody {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(Kind::Empty)
     }
 
-    pub(super) fn full(body: Bytes) -> Self {
+    pub(crate) fn full(body: Bytes) -> Self {
         Self(Kind::Full(body))
     }
 
@@ -49,6 +49,13 @@ impl ResponseBody {
 
     pub(super) fn listen(stream: ListenStream) -> Self {
         Self(Kind::Listen(Box::new(stream)))
+    }
+}
+
+/// An empty one: what a layer in front needs to answer in the service's place, such as one that times out.
+impl Default for ResponseBody {
+    fn default() -> Self {
+        Self::empty()
     }
 }
 

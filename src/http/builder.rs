@@ -9,11 +9,13 @@ use std::time::Duration;
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
 use super::service::{Sessions, Shared, StreamableHttpService};
+use crate::admission::{PeerKey, PeerOf};
+use crate::authorize::{Attempt, Authorize, Denied};
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
 use crate::limits::Limits;
-use crate::observer::Observer;
+use crate::observer::{Ear, Observer};
 use crate::principal::{Principal, PrincipalOf};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
@@ -54,6 +56,8 @@ pub struct StreamableHttpBuilder {
     own_addresses: Vec<SocketAddr>,
     policy: Sessions,
     principal: Option<Box<PrincipalOf>>,
+    authorize: Option<Box<Authorize>>,
+    peer: Option<Box<PeerOf>>,
     second_get: SecondGet,
     event_store: EventStore,
 }
@@ -69,6 +73,8 @@ impl StreamableHttpBuilder {
             own_addresses: Vec::new(),
             policy: Sessions::default(),
             principal: None,
+            authorize: None,
+            peer: None,
             second_get: SecondGet::default(),
             event_store: EventStore::default(),
         }
@@ -156,6 +162,64 @@ impl StreamableHttpBuilder {
         principal: impl Fn(&http::request::Parts) -> Option<Principal> + Send + Sync + 'static,
     ) -> Self {
         self.principal = Some(Box::new(principal));
+        self
+    }
+
+    /// Decides whether the one who asks may, by method, tool and whatever else there is to know. Default: everyone may.
+    ///
+    /// It is asked once a message has passed all rungs of the ladder, before anything is done or sent: for requests and
+    /// notifications, also those that the transport answers itself (`initialize`, `subscriptions/listen`,
+    /// `resources/subscribe`, `ping`), and for a GET that opens or resumes a stream. It is not asked for what brings to
+    /// an end what is under way: responses, cancellations and the DELETE of a session. A batch (2025-03-26) is allowed as
+    /// a whole or not at all; the responses and cancellations in it count either way.
+    ///
+    /// What is denied gets 403. With [`Denied::insufficient_scope`] the answer says which scopes to ask for (2026-07-28,
+    /// "Step-Up Authorization Flow"); behind an `AuthLayer` (feature `auth`) it also says where.
+    ///
+    /// It is on the path of every request and must not block. Where the answer takes time, let the layer in front find
+    /// out, or the handler.
+    ///
+    /// ```
+    /// # use mcp_transport::{Denied, StreamableHttpBuilder};
+    /// #[derive(Clone)]
+    /// struct Admin;
+    ///
+    /// # fn f(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
+    /// builder.authorize(|attempt| match (attempt.method(), attempt.name()) {
+    ///     ("tools/call", Some("delete")) if attempt.http().extensions.get::<Admin>().is_none() => {
+    ///         Err(Denied::new().description("Only administrators delete"))
+    ///     }
+    ///     _ => Ok(()),
+    /// })
+    /// # }
+    /// ```
+    pub fn authorize(mut self, authorize: impl Fn(&Attempt<'_>) -> Result<(), Denied> + Send + Sync + 'static) -> Self {
+        self.authorize = Some(Box::new(authorize));
+        self
+    }
+
+    /// Reads from a request's head how callers without a [`Principal`] are told apart, so that each of them has a share
+    /// of the [`Limits`], and one that takes all it can get leaves something to the others. Default: they are not, and
+    /// have no shares.
+    ///
+    /// Choose what a client cannot: the address of the connection. A header only where a proxy of yours sets it and
+    /// nobody gets past that proxy; else whoever changes it with every request has a share for every request.
+    ///
+    /// ```
+    /// use std::net::SocketAddr;
+    /// use axum::extract::ConnectInfo;
+    /// use mcp_transport::PeerKey;
+    ///
+    /// # fn f(builder: mcp_transport::StreamableHttpBuilder) -> mcp_transport::StreamableHttpBuilder {
+    /// builder.peer(|head| {
+    ///     // There under `into_make_service_with_connect_info::<SocketAddr>()`.
+    ///     let ConnectInfo(address) = head.extensions.get::<ConnectInfo<SocketAddr>>()?;
+    ///     Some(PeerKey::of_address(address.ip()))
+    /// })
+    /// # }
+    /// ```
+    pub fn peer(mut self, peer: impl Fn(&http::request::Parts) -> Option<PeerKey> + Send + Sync + 'static) -> Self {
+        self.peer = Some(Box::new(peer));
         self
     }
 
@@ -264,10 +328,13 @@ impl StreamableHttpBuilder {
 
     fn share(self, gate: Gate) -> StreamableHttpService {
         let server = Arc::new(self.server.assemble());
-        let hub = Hub::listening(&server.changes);
+        let hub = Hub::listening(&server.changes, Ear::of(&server.observer));
         let keeping = match self.event_store {
             EventStore::None => None,
-            EventStore::InMemory => Some(Keeping { store: Store::new(&server.limits), hub: Arc::clone(&hub) }),
+            EventStore::InMemory => {
+                let store = Store::new(&server.limits, Ear::of(&server.observer));
+                Some(Keeping { store, hub: Arc::clone(&hub) })
+            }
         };
         StreamableHttpService::from_shared(Shared {
             gate,
@@ -276,6 +343,8 @@ impl StreamableHttpBuilder {
             parameters: ParameterSources::new(&server.changes),
             policy: self.policy,
             principal_of: self.principal,
+            authorize: self.authorize,
+            peer_of: self.peer,
             second_get: self.second_get,
             sessions: Registry::new(Arc::clone(&server), keeping),
             server,

@@ -21,7 +21,6 @@ use super::respond;
 use super::service::Shared;
 use crate::protocol::cors;
 use crate::protocol::names::header;
-use crate::protocol::refusal::Refusal;
 
 pin_project! {
     /// The response of [`StreamableHttpService::handle`](crate::StreamableHttpService::handle).
@@ -70,13 +69,14 @@ impl<B: Body<Data: Buf>> Future for ResponseFuture<B> {
                     None => return Poll::Pending,
                 },
                 StateProjection::Reading { body, reader, parts } => {
-                    let read = ready!(reader.poll(body, this.shared.server.limits.body_bytes, cx));
-                    let Some(parts) = parts.take() else {
+                    let Some(head) = parts else {
                         return Poll::Pending;
                     };
-                    let posted = match read {
-                        Ok(bytes) => post::post(this.shared, parts, bytes, cx),
-                        Err(kind) => Posted::Answered(respond::refuse(this.shared, &Refusal::new(kind))),
+                    let read = ready!(reader.poll(body, this.shared, head, cx));
+                    let posted = match (read, parts.take()) {
+                        (Ok(bytes), Some(parts)) => post::post(this.shared, parts, bytes, cx),
+                        (Err(refusal), _) => Posted::Answered(respond::refuse(this.shared, &refusal)),
+                        (Ok(_), None) => return Poll::Pending,
                     };
                     match posted {
                         Posted::Answered(response) => State::Ready { response: Some(response) },

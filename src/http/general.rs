@@ -5,10 +5,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request;
 
+use super::ends::Ends;
 use super::service::Shared;
+use crate::admission::Hold;
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::OpenStream;
+use crate::observer::StreamKind;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse;
 use crate::session::{Kept, SessionState};
@@ -32,6 +36,7 @@ pub(crate) struct GeneralStream {
     session: Arc<SessionState>,
     source: Source,
     keep_alive: KeepAlive,
+    ends: Ends,
     /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
     greeting: Option<Bytes>,
     ended: bool,
@@ -45,6 +50,25 @@ enum Source {
     Kept { turn: Turn },
 }
 
+impl Source {
+    /// What closes the stream where it goes unread. What it takes of its caller's account goes with it.
+    fn closing(&self, session: &Arc<SessionState>, hold: Hold) -> impl FnOnce() + Send + 'static {
+        let session = Arc::clone(session);
+        let close: Box<dyn FnOnce() + Send> = match self {
+            Self::Place(place) => Box::new(place.closing()),
+            Self::Kept { turn } => {
+                let (turn, session) = (*turn, Arc::clone(&session));
+                Box::new(move || session.kept().iter().for_each(|kept| kept.general.close(turn)))
+            }
+        };
+        move || {
+            close();
+            session.touch();
+            drop(hold);
+        }
+    }
+}
+
 const GREETING: Bytes = Bytes::from_static(sse::KEEP_ALIVE);
 
 /// How long a client waits before it comes back to a server that is shutting down: by then a restarted one is up.
@@ -52,9 +76,9 @@ const RESTART: Duration = Duration::from_secs(5);
 
 impl GeneralStream {
     /// Opens the stream of a session.
-    pub(super) fn open(shared: &Shared, session: &Arc<SessionState>) -> Result<Self, Refusal> {
+    pub(super) fn open(shared: &Shared, session: &Arc<SessionState>, hold: Hold) -> Result<Self, Refusal> {
         let Some(kept) = session.kept() else {
-            return Self::open_place(shared, session);
+            return Self::open_place(shared, session, hold);
         };
         let turn = match shared.second_get {
             SecondGet::Refused => kept.general.open(),
@@ -63,22 +87,22 @@ impl GeneralStream {
         let turn = turn.ok_or_else(|| not_opened(shared, session))?;
         let mark = if session.revision().has_polling() { kept.general.mark(turn, None) } else { None };
         let greeting = [sse::KEEP_ALIVE, mark.as_deref().unwrap_or_default()].concat();
-        Ok(Self::new(shared, session, Source::Kept { turn }, greeting.into()))
+        Ok(Self::new(shared, session, Source::Kept { turn }, greeting.into(), hold))
     }
 
     /// Reads on after an event of the stream, in the place of whoever reads it now.
     pub(super) fn resume(
         shared: &Shared,
         session: &Arc<SessionState>,
-        kept: &Kept,
-        after: u64,
+        (kept, after): (&Kept, u64),
+        hold: Hold,
     ) -> Result<Self, Refusal> {
         let turn = kept.general.resume(after).map_err(|_| refused(session, RefusalKind::UnknownEvent))?;
         let turn = turn.ok_or_else(|| not_opened(shared, session))?;
-        Ok(Self::new(shared, session, Source::Kept { turn }, GREETING))
+        Ok(Self::new(shared, session, Source::Kept { turn }, GREETING, hold))
     }
 
-    fn open_place(shared: &Shared, session: &Arc<SessionState>) -> Result<Self, Refusal> {
+    fn open_place(shared: &Shared, session: &Arc<SessionState>, hold: Hold) -> Result<Self, Refusal> {
         let wants = Wants::of(&shared.server.capabilities);
         let turn = match shared.second_get {
             SecondGet::Refused => session.mailbox().open(wants),
@@ -88,28 +112,43 @@ impl GeneralStream {
             }),
         };
         let turn = turn.ok_or_else(|| not_opened(shared, session))?;
-        Ok(Self::new(shared, session, Source::Place(shared.hub.add(session.mailbox(), turn)), GREETING))
+        Ok(Self::new(shared, session, Source::Place(shared.hub.add(session.mailbox(), turn)), GREETING, hold))
     }
 
-    fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes) -> Self {
+    fn new(shared: &Shared, session: &Arc<SessionState>, source: Source, greeting: Bytes, hold: Hold) -> Self {
         Self {
-            open: OpenStream::of(&shared.server),
+            open: OpenStream::of(&shared.server, StreamKind::General).watched(source.closing(session, hold)),
             session: Arc::clone(session),
             source,
             keep_alive: KeepAlive::default(),
+            ends: Ends::default(),
             greeting: Some(greeting),
             ended: false,
         }
     }
 
+    /// It ends with the access token that the head of its GET came with.
+    pub(super) fn ending(mut self, head: &request::Parts) -> Self {
+        self.ends = Ends::of(&head.extensions);
+        self
+    }
+
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.open.polled();
+        if self.open.is_given_up() {
+            return Poll::Ready(None);
+        }
         if let Some(greeting) = self.greeting.take() {
             return Poll::Ready(Some(greeting));
         }
         if self.ended {
             return Poll::Ready(None);
         }
-        match self.poll_event(cx) {
+        let event = match self.ends.poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => self.poll_event(cx),
+        };
+        match event {
             Poll::Ready(event) => {
                 self.keep_alive.restart();
                 self.ended = event.is_none();
@@ -137,7 +176,7 @@ impl GeneralStream {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.ended
+        self.ended || self.open.is_given_up()
     }
 }
 

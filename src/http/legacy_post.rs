@@ -9,6 +9,7 @@ use http::{HeaderValue, StatusCode, request};
 use super::post::{Exchange, Posted};
 use super::respond;
 use super::service::{Sessions, Shared};
+use crate::admission::Account;
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
@@ -29,6 +30,7 @@ struct Post<'a> {
     shared: &'a Arc<Shared>,
     parts: request::Parts,
     principal: Option<Principal>,
+    account: Account,
     version: Option<Revision>,
     session: Option<Arc<SessionState>>,
 }
@@ -56,10 +58,11 @@ pub(super) fn post(
 
 impl<'a> Post<'a> {
     fn read(shared: &'a Arc<Shared>, parts: request::Parts) -> Result<Self, Refusal> {
-        let principal = shared.principal(&parts);
+        let principal = shared.principal(&parts)?;
+        let account = shared.account(&parts, principal.as_ref())?;
         let Headers { version, session } = Headers::read(&parts.headers, shared.gate.revisions)?;
         let session = session.map(|id| shared.sessions.find(id, principal.as_ref())).transpose()?;
-        Ok(Self { shared, principal, version, session, parts })
+        Ok(Self { shared, principal, account, version, session, parts })
     }
 }
 
@@ -73,6 +76,7 @@ impl Post<'_> {
             Kind::Request => self.request(message),
             Kind::Notification => {
                 let revision = self.revision()?;
+                self.authorize(revision, &message)?;
                 self.notification(revision, message, cx)?;
                 Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)))
             }
@@ -90,12 +94,18 @@ impl Post<'_> {
         }
     }
 
+    /// Whether the application allows it.
+    fn authorize(&self, revision: Revision, message: &Message) -> Result<(), Refusal> {
+        self.shared.authorize(&self.parts, self.principal.as_ref(), revision, message)
+    }
+
     /// The sender of one of several messages.
     fn caller(&self, revision: Revision) -> Caller {
         Caller {
             revision,
             via: Via::Http(self.parts.clone()),
             principal: self.principal.clone(),
+            account: self.account.clone(),
             session: self.session.clone(),
             form: self.form(),
         }
@@ -104,7 +114,20 @@ impl Post<'_> {
     /// The sender of the only message.
     fn into_caller(self, revision: Revision) -> Caller {
         let form = self.form();
-        Caller { revision, via: Via::Http(self.parts), principal: self.principal, session: self.session, form }
+        let Self { parts, principal, account, session, .. } = self;
+        Caller { revision, via: Via::Http(parts), principal, account, session, form }
+    }
+
+    /// Lets work in that counts for the caller.
+    fn ticket(&self) -> Result<Ticket, Refusal> {
+        let mut ticket = Ticket::take(&self.shared.server)?;
+        ticket.count(self.account.take_request()?);
+        Ok(ticket)
+    }
+
+    /// A ping shows that the server lives, however busy it is.
+    fn ticket_for(&self, message: &Message) -> Result<Ticket, Refusal> {
+        if is_ping(message) { Ticket::take(&self.shared.server) } else { self.ticket() }
     }
 
     fn form(&self) -> Form {
@@ -116,13 +139,14 @@ impl Post<'_> {
         if self.session.is_some() {
             return Err(Refusal::new(RefusalKind::AlreadyInitialized));
         }
-        let ticket = Ticket::take(&self.shared.server)?;
+        let ticket = self.ticket()?;
         let params = InitializeParams::read(message.params());
         let revision = InitializeParams::revision(params.as_ref(), self.shared.gate.revisions)?;
+        self.authorize(revision, message)?;
         let session = match params {
             Some(params) if self.shared.policy != Sessions::Off => {
                 let client = Client::read(&params)?;
-                Some(self.shared.sessions.open(self.principal.clone(), revision, client)?)
+                Some(self.shared.sessions.open(&self.account, self.principal.clone(), revision, client)?)
             }
             _ => None,
         };
@@ -154,7 +178,10 @@ impl Post<'_> {
 
     fn request(self, message: Message) -> Result<Posted, Refusal> {
         let shared = self.shared;
-        let admitted = self.revision().and_then(|revision| Ok((revision, Ticket::take(&shared.server)?)));
+        let admitted = self.revision().and_then(|revision| {
+            self.authorize(revision, &message)?;
+            Ok((revision, self.ticket_for(&message)?))
+        });
         let (revision, ticket) = admitted.map_err(|refusal| refusal.with_id(message.id()))?;
         let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
         let drive = start(shared, &call, ticket).map_err(|refusal| refusal.with_id(call.message.id()))?;
@@ -172,7 +199,7 @@ impl Post<'_> {
                 }
             }
             _ => {
-                let ticket = Ticket::take(&self.shared.server)?;
+                let ticket = self.ticket()?;
                 exchange::hear(Call::new(&self.shared.server, message, self.caller(revision)), ticket, cx)?;
             }
         }
@@ -195,7 +222,11 @@ impl Post<'_> {
     fn batch(self, batch: envelope::Batch, cx: &mut Context<'_>) -> Result<Posted, Refusal> {
         let revision = self.batch_revision()?;
         legacy::judge_batch(&batch, self.shared.server.limits.batch)?;
-        let queue = Arc::new(Queue::new(self.shared.server.limits.queue_bytes));
+        if let Err(refusal) = self.shared.authorize_all(&self.parts, self.principal.as_ref(), revision, &batch) {
+            self.settle(batch);
+            return Err(refusal);
+        }
+        let queue = Arc::new(Queue::counted(self.shared.server.limits.queue_bytes, &self.account));
         let mut ids = HashSet::new();
         let mut calls = Vec::new();
         let mut drives = Vec::new();
@@ -219,6 +250,17 @@ impl Post<'_> {
         let batch = Batch { server: Arc::clone(&self.shared.server), form, queue, calls, session: self.session };
         let exchange = exchange(Work::batch(Arc::new(batch), drives), in_session);
         Ok(Posted::Exchange { exchange, session: None })
+    }
+
+    /// What a batch that is refused brings to its end all the same: its client may never send it again.
+    fn settle(&self, batch: envelope::Batch) {
+        for message in batch.elements.into_iter().flatten().filter(Message::settles) {
+            if message.kind == Kind::Response {
+                self.is_awaited(message);
+            } else {
+                self.cancel(&message);
+            }
+        }
     }
 
     /// Batches are part of 2025-03-26 alone: of a session that negotiated it, or of a request that belongs to none and
@@ -261,19 +303,21 @@ impl Post<'_> {
 
     fn element_request(&self, call: &Arc<Call>) -> Result<Drive, Refusal> {
         legacy::judge_element(&call.message)?;
-        start(self.shared, call, Ticket::take(&self.shared.server)?)
+        start(self.shared, call, self.ticket_for(&call.message)?)
     }
 }
 
 /// Starts a call, in its session where it has one.
 fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive, Refusal> {
     if let Some(session) = &call.session {
-        // A ping shows that the server lives, however busy it is.
-        let is_ping = call.message.method() == method::PING;
-        let most = if is_ping { usize::MAX } else { shared.server.limits.in_flight };
+        let most = if is_ping(&call.message) { usize::MAX } else { shared.server.limits.in_flight };
         ticket.hold(Lease::take(session, call, most)?);
     }
     Ok(Drive::start(call, ticket, |call| shared.parameters.answering(call)))
+}
+
+fn is_ping(message: &Message) -> bool {
+    message.method() == method::PING
 }
 
 /// What is done in a session is the session's; anything else ends with its exchange.

@@ -7,15 +7,17 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
+use super::ends::Ends;
 use super::respond;
 use crate::exchange::Answer;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
-use crate::subscribe::{Decided, Granting, Hub, Most, Place};
+use crate::subscribe::{Decided, Granting, Hub, Place};
 
 /// A listener whose grant is being made.
 pub(super) struct Listening {
@@ -28,11 +30,10 @@ impl Listening {
     /// Judges what is asked for and takes a place.
     pub(super) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
         if call.form == Form::JsonOnly {
-            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream"));
+            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
+                .on(Ground::AcceptStream));
         }
-        let limits = &call.server.limits;
-        let most = Most { in_all: limits.listeners, by_principal: limits.listeners_by_principal };
-        let granting = Granting::start(Arc::clone(&call), ticket, hub, most)?;
+        let granting = Granting::start(Arc::clone(&call), ticket, hub)?;
         Ok(Self { call, granting: Some(granting) })
     }
 
@@ -42,16 +43,23 @@ impl Listening {
             return Poll::Pending;
         };
         let decided = ready!(granting.poll(cx));
-        let place = self.granting.take().map(Granting::into_place);
+        let Some((place, hold, open)) = self.granting.take().map(Granting::into_place) else {
+            return Poll::Pending;
+        };
         let stream = match decided {
             Decided::Granted { acknowledgement, end } => {
-                ListenStream::new(&self.call, Some(acknowledgement.event()), place, &end.frame)
+                let (close, first) = (place.closing(), acknowledgement.event());
+                let open = open.watched(move || {
+                    close();
+                    drop(hold);
+                });
+                ListenStream::new(&self.call, open, Some((first, place)), &end.frame)
             }
             // The error, to a client that reads nothing else.
             Decided::Refused(Finished { status, frame, .. })
                 if status == StatusCode::OK && self.call.form == Form::SseOnly =>
             {
-                ListenStream::new(&self.call, None, None, &frame)
+                ListenStream::new(&self.call, open.watched(|| ()), None, &frame)
             }
             Decided::Refused(Finished { status, frame, .. }) => {
                 return Poll::Ready(respond::answer(Answer::Json(status, frame.json())));
@@ -66,6 +74,7 @@ pub(crate) struct ListenStream {
     open: OpenStream,
     id: Box<[u8]>,
     keep_alive: KeepAlive,
+    ends: Ends,
     acknowledgement: Option<Bytes>,
     /// Gone once the subscription has ended.
     place: Option<Place>,
@@ -75,13 +84,14 @@ pub(crate) struct ListenStream {
 
 impl ListenStream {
     /// Without an acknowledgement and a place it consists of its response.
-    fn new(call: &Call, acknowledgement: Option<Bytes>, place: Option<Place>, response: &Frame) -> Self {
-        let open = OpenStream::of(&call.server);
+    fn new(call: &Call, open: OpenStream, granted: Option<(Bytes, Place)>, response: &Frame) -> Self {
+        let (acknowledgement, place) = granted.unzip();
         call.server.observer.stream_opened(&call.observed());
         Self {
             open,
             id: call.id().into(),
             keep_alive: KeepAlive::default(),
+            ends: Ends::of(call.via.extensions()),
             acknowledgement,
             place,
             // A copy, since the frame has room to grow and the stream is there for long.
@@ -90,8 +100,15 @@ impl ListenStream {
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.open.polled();
+        if self.open.is_given_up() {
+            return Poll::Ready(None);
+        }
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
+        }
+        if self.ends.poll(cx).is_ready() {
+            self.place = None;
         }
         let Some(place) = &self.place else {
             return Poll::Ready(self.response.take());
@@ -110,6 +127,6 @@ impl ListenStream {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.response.is_none()
+        self.open.is_given_up() || self.response.is_none()
     }
 }

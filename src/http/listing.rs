@@ -167,6 +167,7 @@ fn page_call(call: &Call, cursor: Option<&String>) -> Option<Arc<Call>> {
                 revision: call.revision,
                 via: call.via.clone(),
                 principal: call.principal.clone(),
+                account: call.account.clone(),
                 session: None,
                 form: Form::JsonOnly,
             };

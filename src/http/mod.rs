@@ -6,6 +6,7 @@
 mod admit;
 mod body;
 mod builder;
+mod ends;
 mod future;
 mod general;
 mod legacy_post;

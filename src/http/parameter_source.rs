@@ -21,6 +21,7 @@ use crate::exchange::{Failure, answering};
 use crate::handler::{Answering, ParameterSource};
 use crate::observer::Misuse;
 use crate::principal::Principal;
+use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::parameter_headers::{ParameterFault, ParameterHeaders, any_parameter_header};
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -223,7 +224,8 @@ pub(super) fn judge(headers: &ParameterHeaders, call: &Call) -> Result<(), Refus
     };
     headers.check(&head.headers, call.message.arguments()).map_err(|fault| match fault {
         ParameterFault::DuplicateArgument => {
-            Refusal::because(RefusalKind::Shape, "A mirrored member of params.arguments came twice")
+            let refusal = Refusal::because(RefusalKind::Shape, "A mirrored member of params.arguments came twice");
+            refusal.on(Ground::ArgumentTwice)
         }
         ParameterFault::Header(fault) => Refusal::from(fault),
     })

@@ -83,9 +83,16 @@ fn modern_post(
     cx: &mut Context<'_>,
 ) -> Result<Posted, Refusal> {
     let Admitted { message, revision } = admitted;
+    let principal = shared.principal(&parts)?;
+    let account = shared.account(&parts, principal.as_ref())?;
+    let with_id = |refusal: Refusal| refusal.with_id(message.id());
+    shared.authorize(&parts, principal.as_ref(), revision, &message).map_err(with_id)?;
+    let mut ticket = ticket;
+    ticket.count(account.take_request().map_err(|full| with_id(full.into()))?);
     let caller = Caller {
         revision,
-        principal: shared.principal(&parts),
+        principal,
+        account,
         session: None,
         form: Form::of(Accepts::of(&parts.headers)),
         via: Via::Http(parts),

@@ -1,7 +1,7 @@
 //! Responses, from refusals and answers.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::body::ResponseBody;
@@ -18,6 +18,9 @@ pub(super) fn refuse(shared: &Shared, refusal: &Refusal) -> Response<ResponseBod
     shared.server.observer.refused(refusal);
     let kind = refusal.kind();
     let mut response = json(kind.status(), refusal_frame(refusal).json());
+    if let Some(challenge) = refusal.challenge() {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge.clone());
+    }
     match kind {
         RefusalKind::MethodNotAllowed | RefusalKind::NoStream => {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(shared.gate.allowed_methods()));
@@ -25,7 +28,7 @@ pub(super) fn refuse(shared: &Shared, refusal: &Refusal) -> Response<ResponseBod
         RefusalKind::NotInThisEra => {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
-        _ if kind.status() == StatusCode::SERVICE_UNAVAILABLE => {
+        _ if matches!(kind.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => {
             response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
         }
         _ => {}

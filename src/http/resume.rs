@@ -7,6 +7,7 @@ use http::request;
 use super::body::ResponseBody;
 use super::general::{GeneralStream, refused};
 use super::service::Shared;
+use crate::admission::Hold;
 use crate::exchange::DetachedStream;
 use crate::protocol::mirror::{self, Mirrored};
 use crate::protocol::names::header;
@@ -25,10 +26,11 @@ pub(super) fn open(
     shared: &Shared,
     session: &Arc<SessionState>,
     parts: &request::Parts,
+    hold: Hold,
 ) -> Result<ResponseBody, Refusal> {
     match session.kept().zip(last_event_id(parts)) {
-        Some((kept, id)) => resume(shared, session, kept, &id),
-        None => GeneralStream::open(shared, session).map(ResponseBody::general),
+        Some((kept, id)) => resume(shared, session, kept, parts, &id, hold),
+        None => GeneralStream::open(shared, session, hold).map(|stream| ResponseBody::general(stream.ending(parts))),
     }
 }
 
@@ -36,7 +38,9 @@ fn resume(
     shared: &Shared,
     session: &Arc<SessionState>,
     kept: &Kept,
+    parts: &request::Parts,
     id: &Mirrored<'_>,
+    hold: Hold,
 ) -> Result<ResponseBody, Refusal> {
     let unknown = || refused(session, RefusalKind::UnknownEvent);
     let id = match id {
@@ -44,15 +48,16 @@ fn resume(
         Mirrored::Missing | Mirrored::Twice | Mirrored::Bytes => None,
     };
     let id = id.ok_or_else(unknown)?;
+    let general = |stream: GeneralStream| ResponseBody::general(stream.ending(parts));
     match kept.log.find(id.stream).ok_or_else(unknown)? {
-        Found::General => GeneralStream::resume(shared, session, kept, id.number).map(ResponseBody::general),
+        Found::General => GeneralStream::resume(shared, session, (kept, id.number), hold).map(general),
         Found::Answer(queue) => match queue.resume(id.number).map_err(|_| unknown())? {
             Some(turn) => {
-                let stream = DetachedStream::resume(&shared.server, session, queue, turn);
+                let stream = DetachedStream::resume(&shared.server, session, (queue, turn), hold);
                 Ok(ResponseBody::detached(stream))
             }
             // Clients exist that open their general stream with the id of the last answer they read.
-            None => GeneralStream::open(shared, session).map(ResponseBody::general),
+            None => GeneralStream::open(shared, session, hold).map(general),
         },
     }
 }

@@ -17,11 +17,18 @@ use super::builder::StreamableHttpBuilder;
 use super::future::{ResponseFuture, ServiceFuture};
 use super::general::SecondGet;
 use super::parameter_source::ParameterSources;
+use crate::admission::{Account, CallerKey, PeerOf};
+use crate::authorize::{Attempt, Authorize, Denied};
 use crate::changes::Changes;
+use crate::exchange::caught;
 use crate::handler::McpHandler;
+use crate::observer::Misuse;
 use crate::principal::{Principal, PrincipalOf};
+use crate::protocol::envelope::{Batch, Message};
 use crate::protocol::ladder::Gate;
 use crate::protocol::mirror::NameSource;
+use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::protocol::revision::Revision;
 use crate::server::Server;
 use crate::session::Registry;
 use crate::subscribe::Hub;
@@ -83,6 +90,8 @@ pub(super) struct Shared {
     pub(super) second_get: SecondGet,
     pub(super) sessions: Arc<Registry>,
     pub(super) principal_of: Option<Box<PrincipalOf>>,
+    pub(super) authorize: Option<Box<Authorize>>,
+    pub(super) peer_of: Option<Box<PeerOf>>,
 }
 
 /// Whether clients up to 2025-11-25 get sessions.
@@ -100,11 +109,79 @@ pub enum Sessions {
 
 impl Shared {
     /// On whose behalf a request comes.
-    pub(super) fn principal(&self, parts: &request::Parts) -> Option<Principal> {
+    pub(super) fn principal(&self, parts: &request::Parts) -> Result<Option<Principal>, Refusal> {
         match &self.principal_of {
-            Some(principal_of) => principal_of(parts),
-            None => parts.extensions.get().cloned(),
+            Some(principal_of) => self.ask("principal", || principal_of(parts)),
+            None => Ok(parts.extensions.get().cloned()),
         }
+    }
+
+    /// Whether a message may be acted upon. What brings to an end what is under way always may.
+    pub(super) fn authorize(
+        &self,
+        head: &request::Parts,
+        principal: Option<&Principal>,
+        revision: Revision,
+        message: &Message,
+    ) -> Result<(), Refusal> {
+        match &self.authorize {
+            Some(authorize) if !message.settles() => {
+                let attempt = Attempt { head, principal, revision, message: Some(message) };
+                self.ask("authorize", || authorize(&attempt))?.map_err(|denied| denied.refusal(head))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for the messages of a batch: all of them, or none.
+    pub(super) fn authorize_all(
+        &self,
+        head: &request::Parts,
+        principal: Option<&Principal>,
+        revision: Revision,
+        batch: &Batch,
+    ) -> Result<(), Refusal> {
+        let Some(authorize) = &self.authorize else {
+            return Ok(());
+        };
+        let mut all: Option<Denied> = None;
+        for message in batch.elements.iter().flatten().filter(|message| !message.settles()) {
+            let attempt = Attempt { head, principal, revision, message: Some(message) };
+            if let Err(denied) = self.ask("authorize", || authorize(&attempt))? {
+                all = Some(match all {
+                    Some(others) => others.and(denied),
+                    None => denied,
+                });
+            }
+        }
+        all.map_or(Ok(()), |denied| Err(denied.refusal(head)))
+    }
+
+    /// The same for a GET.
+    pub(super) fn authorize_get(&self, head: &request::Parts, revision: Revision) -> Result<(), Refusal> {
+        let Some(authorize) = &self.authorize else {
+            return Ok(());
+        };
+        let principal = self.principal(head)?;
+        let attempt = Attempt { head, principal: principal.as_ref(), revision, message: None };
+        self.ask("authorize", || authorize(&attempt))?.map_err(|denied| denied.refusal(head))
+    }
+
+    /// The account of whom a request comes from.
+    pub(super) fn account(&self, parts: &request::Parts, principal: Option<&Principal>) -> Result<Account, Refusal> {
+        let key = match (principal, &self.peer_of) {
+            (None, Some(peer_of)) => self.ask("peer", || peer_of(parts))?.map(CallerKey::Peer),
+            (principal, _) => principal.cloned().map(CallerKey::Principal),
+        };
+        Ok(self.server.admission.account(key))
+    }
+
+    /// Asks the application who the caller is, and whether it may. If that panics, nobody is let in.
+    fn ask<T>(&self, hook: &'static str, ask: impl FnOnce() -> T) -> Result<T, Refusal> {
+        caught(ask).map_err(|message| {
+            self.server.observer.misuse(&Misuse::HookPanicked { hook, message });
+            Refusal::new(RefusalKind::HookPanicked)
+        })
     }
 
     /// Which member of `params` the `Mcp-Name` of a method mirrors.

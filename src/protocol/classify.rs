@@ -37,14 +37,14 @@ pub fn classify(method: &Method, headers: &HeaderMap, body: &[u8]) -> Era {
 /// Whether a body claims the modern era.
 pub(crate) fn claims(body: &Body) -> bool {
     match body {
-        Body::Message(message) => message.claim() != envelope::Claim::Absent,
+        Body::Message(message) => message.has_claim(),
         Body::Batch(batch) => batch.claims_modern(),
     }
 }
 
 /// The era of a message that came without headers.
 pub(crate) fn era_of(message: &envelope::Message) -> Era {
-    if message.claim() == envelope::Claim::Absent { Era::Legacy } else { Era::Modern }
+    if message.has_claim() { Era::Modern } else { Era::Legacy }
 }
 
 /// The rule itself.

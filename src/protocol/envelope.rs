@@ -94,7 +94,7 @@ impl Message {
         let mut message = Self { bytes, members, kind, method: Word::None, name: Word::None, uri: Word::None };
         let judged = match kind {
             _ if members.duplicate.is_some() => Err(BodyFaultKind::Duplicate),
-            _ if message.text(members.jsonrpc).as_deref() != Some("2.0") => Err(BodyFaultKind::Jsonrpc),
+            _ if !message.is_2_0() => Err(BodyFaultKind::Jsonrpc),
             Kind::Request | Kind::Notification => message.judge_request(),
             Kind::Response => message.judge_response(),
         };
@@ -110,11 +110,20 @@ impl Message {
         Some(self.kind).filter(|kind| *kind != Kind::Response || answers)
     }
 
+    /// Whether `jsonrpc` says what it must.
+    fn is_2_0(&self) -> bool {
+        let jsonrpc = self.members.jsonrpc;
+        self.raw(jsonrpc) == Some(b"\"2.0\"") || self.text(jsonrpc).as_deref() == Some("2.0")
+    }
+
     fn judge_request(&mut self) -> Result<(), BodyFaultKind> {
-        self.method = match self.word(self.members.method) {
-            Word::None => return Err(BodyFaultKind::Method),
-            Word::Plain => method::known(self.plain(self.members.method)).map_or(Word::Plain, Word::Known),
-            word => word,
+        let method = self.members.method;
+        self.method = match self.raw(method).and_then(unquoted).and_then(method::known) {
+            Some(known) => Word::Known(known),
+            None => match self.word(method) {
+                Word::None => return Err(BodyFaultKind::Method),
+                word => word,
+            },
         };
         self.name = self.word(self.members.name);
         self.uri = self.word(self.members.uri);
@@ -138,7 +147,7 @@ impl Message {
     }
 
     /// Whether it is an answer or a cancellation.
-    fn settles(&self) -> bool {
+    pub(crate) fn settles(&self) -> bool {
         match self.kind {
             Kind::Response => true,
             Kind::Notification => self.method() == method::CANCELLED,
@@ -220,6 +229,11 @@ impl Message {
     /// The text of `params.requestState`, of whatever type.
     pub(crate) fn request_state(&self) -> Option<&[u8]> {
         self.raw(self.members.request_state)
+    }
+
+    /// Whether `params._meta` claims a protocol version, in whatever way.
+    pub(crate) fn has_claim(&self) -> bool {
+        self.members.version.is_some()
     }
 
     /// The protocol version that `params._meta` claims.
@@ -443,8 +457,12 @@ pub(crate) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What stands between the quotes of a JSON string.
+/// What stands between the quotes of a JSON string that is written without escapes.
 fn plain(json: &[u8]) -> Option<&str> {
-    let text = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    std::str::from_utf8(text).ok()
+    std::str::from_utf8(unquoted(json)?).ok()
+}
+
+/// What stands between the quotes of a JSON string.
+fn unquoted(json: &[u8]) -> Option<&[u8]> {
+    json.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }

@@ -5,6 +5,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 
 use super::envelope::{Batch, Body, Kind, Message};
+use super::ground::Ground;
 use super::mirror::{self, Mirrored};
 use super::modern;
 use super::names::{header, method};
@@ -34,7 +35,8 @@ impl<'h> Headers<'h> {
         }
         let version = match version {
             Mirrored::Twice => {
-                return Err(Refusal::because(RefusalKind::DuplicateHeader, "MCP-Protocol-Version came twice"));
+                let refusal = Refusal::because(RefusalKind::DuplicateHeader, "MCP-Protocol-Version came twice");
+                return Err(refusal.on(Ground::VersionHeaderOnce));
             }
             Mirrored::Missing => None,
             Mirrored::Bytes => return Err(Refusal::unsupported(served, Era::Legacy, "")),
@@ -69,7 +71,7 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
     };
     let refusal = match (message, mirror::single(headers, &header::PROTOCOL_VERSION)) {
         (Some(message), _) if message.kind == Kind::Request && message.method() == method::INITIALIZE => {
-            Refusal::unsupported(served, Era::Modern, &initialize_version(message).unwrap_or_default())
+            unsupported_initialize(message, served)
         }
         (_, Mirrored::Missing) => Refusal::because(RefusalKind::HeaderMismatch, "MCP-Protocol-Version is missing"),
         (_, Mirrored::Value(version)) => Refusal::unsupported(served, Era::Modern, version),
@@ -82,7 +84,7 @@ pub(crate) fn not_served(headers: &HeaderMap, body: &Body, served: Revisions) ->
 /// versions that are.
 pub(crate) fn line_not_served(message: &Message, served: Revisions) -> Refusal {
     if message.method() == method::INITIALIZE {
-        return Refusal::unsupported(served, Era::Modern, &initialize_version(message).unwrap_or_default());
+        return unsupported_initialize(message, served);
     }
     modern::required_version()
 }
@@ -102,10 +104,11 @@ pub(crate) fn negotiate(requested: &str, served: Revisions) -> Result<Revision, 
 /// Whether a batch has as many messages as it may.
 pub(crate) fn judge_batch(batch: &Batch, most: usize) -> Result<(), Refusal> {
     if batch.is_empty() {
-        return Err(Refusal::because(RefusalKind::Shape, "A batch has at least one message"));
+        return Err(Refusal::because(RefusalKind::Shape, "A batch has at least one message").on(Ground::BatchEmpty));
     }
     if batch.len > most {
-        return Err(Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages")));
+        let refusal = Refusal::because(RefusalKind::Shape, format!("A batch has at most {most} messages"));
+        return Err(refusal.on(Ground::BatchLength));
     }
     Ok(())
 }
@@ -113,9 +116,16 @@ pub(crate) fn judge_batch(batch: &Batch, most: usize) -> Result<(), Refusal> {
 /// Whether a request may stand in a batch.
 pub(crate) fn judge_element(request: &Message) -> Result<(), Refusal> {
     if request.method() == method::INITIALIZE {
-        return Err(Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch"));
+        let refusal = Refusal::because(RefusalKind::Shape, "initialize must not be part of a batch");
+        return Err(refusal.on(Ground::BatchInitialize));
     }
     Ok(())
+}
+
+/// The answer to an `initialize` where no revision that has it is served.
+fn unsupported_initialize(message: &Message, served: Revisions) -> Refusal {
+    let requested = initialize_version(message).unwrap_or_default();
+    Refusal::unsupported(served, Era::Modern, &requested).on(Ground::VersionInitialize)
 }
 
 fn initialize_version(message: &Message) -> Option<String> {

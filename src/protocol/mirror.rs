@@ -6,7 +6,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderName};
 
 use super::names::{header, method};
-use super::sentinel::{self, SentinelFault};
+use super::sentinel;
 
 /// Checks that `Mcp-Method` names the request's method, exactly and unencoded.
 pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), MirrorFault> {
@@ -92,7 +92,7 @@ pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Mirrored<
     if values.next().is_some() {
         return Mirrored::Twice;
     }
-    sentinel::plain(value.as_bytes()).map_or(Mirrored::Bytes, Mirrored::Value)
+    sentinel::plain(value).map_or(Mirrored::Bytes, Mirrored::Value)
 }
 
 /// Reads a header that may be Base64-encoded; `None` if it is missing.
@@ -101,7 +101,7 @@ pub(crate) fn decoded<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<O
         Mirrored::Missing => Ok(None),
         Mirrored::Twice => Err(MirrorFaultKind::Twice),
         Mirrored::Bytes => Err(MirrorFaultKind::Bytes),
-        Mirrored::Value(value) => Ok(Some(sentinel::decode(value.as_bytes())?)),
+        Mirrored::Value(value) => sentinel::decode(value).map(Some).map_err(|_| MirrorFaultKind::Encoding),
     }
 }
 
@@ -134,15 +134,6 @@ pub(crate) enum MirrorFaultKind {
 impl MirrorFault {
     pub(crate) fn new(header: impl Into<Cow<'static, str>>, what: MirrorFaultKind) -> Self {
         Self { header: header.into(), what }
-    }
-}
-
-impl From<SentinelFault> for MirrorFaultKind {
-    fn from(fault: SentinelFault) -> Self {
-        match fault {
-            SentinelFault::Bytes => Self::Bytes,
-            SentinelFault::Encoding => Self::Encoding,
-        }
     }
 }
 

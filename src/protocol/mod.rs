@@ -5,9 +5,11 @@
 
 pub(crate) mod accept;
 mod authority;
+pub(crate) mod challenge;
 pub(crate) mod classify;
 pub(crate) mod cors;
 pub(crate) mod envelope;
+pub(crate) mod ground;
 pub(crate) mod host;
 pub(crate) mod input;
 mod integer;
@@ -26,3 +28,4 @@ pub(crate) mod sentinel;
 pub(crate) mod shape;
 pub(crate) mod sse;
 pub(crate) mod status;
+pub(crate) mod trace_context;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use http::HeaderMap;
 
 use super::envelope::{Body, Claim, Kind, Message};
+use super::ground::Ground;
 use super::level::LogLevel;
 use super::mirror::{self, Mirrored, NameSource};
 use super::names::{header, meta, method};
@@ -42,7 +43,7 @@ pub(crate) fn judge(
     let revision = judged.map_err(|refusal| refusal.with_id(body.request_id()))?;
     match body {
         Body::Message(message) => Ok(Admitted { revision, message }),
-        Body::Batch(_) => Err(Refusal::new(RefusalKind::BatchNotAllowed)),
+        Body::Batch(_) => Err(Refusal::new(RefusalKind::BatchNotAllowed).on(Ground::BatchModern)),
     }
 }
 
@@ -56,10 +57,10 @@ fn judge_body(
         return Err(Refusal::new(RefusalKind::EraNotServed));
     }
     let Body::Message(message) = body else {
-        return Err(Refusal::new(RefusalKind::BatchNotAllowed));
+        return Err(Refusal::new(RefusalKind::BatchNotAllowed).on(Ground::BatchModern));
     };
     match message.kind {
-        Kind::Response => Err(Refusal::new(RefusalKind::UnexpectedResponse)),
+        Kind::Response => Err(Refusal::new(RefusalKind::UnexpectedResponse).on(Ground::ResponseModern)),
         Kind::Notification => notification(headers, message, served),
         Kind::Request => request(headers, message, served, name_source),
     }
@@ -99,7 +100,8 @@ pub(crate) fn judge_line(message: &Message, served: Revisions) -> Result<Revisio
 pub(crate) fn claimed(message: &Message, served: Revisions) -> Result<Revision, Refusal> {
     match message.claim() {
         Claim::Text(claim) => {
-            served.named(Era::Modern, &claim).ok_or_else(|| Refusal::unsupported(served, Era::Modern, &claim))
+            let refusal = || Refusal::unsupported(served, Era::Modern, &claim).on(Ground::MetaVersionServed);
+            served.named(Era::Modern, &claim).ok_or_else(refusal)
         }
         Claim::Absent | Claim::NotText => Err(required_version()),
     }
@@ -122,7 +124,8 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
         return Err(Refusal::because(
             RefusalKind::HeaderMismatch,
             "initialize belongs to versions up to 2025-11-25; MCP-Protocol-Version names a later one",
-        ));
+        )
+        .on(Ground::InitializeModern));
     }
     let header = match mirror::single(headers, &header::PROTOCOL_VERSION) {
         Mirrored::Value(version) => version,
@@ -134,7 +137,7 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
     };
     let Claim::Text(claim) = claim else {
         return Err(match served.named(Era::Modern, header) {
-            Some(_) => required(meta::PROTOCOL_VERSION, "a string"),
+            Some(_) => required(meta::PROTOCOL_VERSION, "a string", Ground::MetaVersion),
             None => Refusal::unsupported(served, Era::Modern, header),
         });
     };
@@ -147,13 +150,14 @@ fn version(headers: &HeaderMap, message: &Message, served: Revisions) -> Result<
 /// What every request of 2026-07-28 carries in `_meta` beside its version.
 pub(crate) fn envelope(message: &Message) -> Result<(), Refusal> {
     if !message.client_capabilities().is_some_and(|json| json.starts_with(b"{")) {
-        return Err(required(meta::CLIENT_CAPABILITIES, "an object"));
+        return Err(required(meta::CLIENT_CAPABILITIES, "an object", Ground::MetaCapabilities));
     }
     if message.log_level().is_some_and(|json| LogLevel::from_json(json).is_none()) {
         return Err(Refusal::because(
             RefusalKind::InvalidMeta,
             format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL),
-        ));
+        )
+        .on(Ground::MetaLogLevel));
     }
     Ok(())
 }
@@ -186,13 +190,15 @@ fn disagree() -> Refusal {
         RefusalKind::HeaderMismatch,
         format!("MCP-Protocol-Version does not match params._meta[\"{}\"]", meta::PROTOCOL_VERSION),
     )
+    .on(Ground::VersionsAgree)
 }
 
 /// A request has to say which revision it is of.
 pub(crate) fn required_version() -> Refusal {
-    required(meta::PROTOCOL_VERSION, "a string")
+    required(meta::PROTOCOL_VERSION, "a string", Ground::MetaVersion)
 }
 
-fn required(key: &'static str, what: &'static str) -> Refusal {
-    Refusal::because(RefusalKind::InvalidMeta, format!("params._meta[\"{key}\"] is required and must be {what}"))
+fn required(key: &'static str, what: &'static str, ground: Ground) -> Refusal {
+    let message = format!("params._meta[\"{key}\"] is required and must be {what}");
+    Refusal::because(RefusalKind::InvalidMeta, message).on(ground)
 }

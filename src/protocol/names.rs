@@ -36,8 +36,24 @@ pub(crate) mod method {
         ALL.contains(&method)
     }
 
+    /// The same text, where it is a method of the specification or of its tasks extension that a client may send, and
+    /// else `other`.
+    pub(crate) fn label(text: &str) -> &'static str {
+        const OTHERS: [&str; 8] = [
+            "completion/complete",
+            "notifications/roots/list_changed",
+            "notifications/tasks/status",
+            "tasks/cancel",
+            "tasks/get",
+            "tasks/list",
+            "tasks/result",
+            "tasks/update",
+        ];
+        known(text.as_bytes()).or_else(|| OTHERS.into_iter().find(|known| *known == text)).unwrap_or("other")
+    }
+
     /// The same text without an owner, where it is one of these.
-    pub(crate) fn known(text: &str) -> Option<&'static str> {
+    pub(crate) fn known(text: &[u8]) -> Option<&'static str> {
         const ALL: [&str; 17] = [
             CANCELLED,
             DISCOVER,
@@ -57,7 +73,7 @@ pub(crate) mod method {
             TOOLS_CALL,
             TOOLS_LIST,
         ];
-        ALL.into_iter().find(|known| *known == text)
+        ALL.into_iter().find(|known| known.as_bytes() == text)
     }
 }
 

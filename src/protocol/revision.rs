@@ -12,6 +12,16 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    /// Returns `legacy` or `modern`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
 /// A published revision of the Model Context Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

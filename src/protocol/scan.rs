@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+pub(crate) use self::grammar::plain_len;
 use self::grammar::{MAX_NESTING, Scanner};
 use super::names::meta;
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::ReplyFault;
+use super::value::Written;
 use crate::protocol::names;
 use crate::protocol::scan;
 
@@ -62,6 +63,7 @@ pub(super) struct Places {
     cache_scope: Option<Place>,
     meta: Option<Place>,
     server_info: Option<Place>,
+    written: Written,
 }
 
 impl Places {
@@ -73,6 +75,18 @@ impl Places {
             Member::Meta => self.meta,
             Member::ServerInfo => self.server_info,
         }
+    }
+
+    /// Remembers how a part of the reply was written.
+    pub(super) fn note(&mut self, written: Written) {
+        if written == Written::Copied {
+            self.written = written;
+        }
+    }
+
+    /// Whether any of the reply was copied.
+    pub(super) fn written(&self) -> Written {
+        self.written
     }
 
     /// Remembers where a member stands, which it does once.

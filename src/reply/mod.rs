@@ -5,6 +5,7 @@ mod raw;
 mod serializer;
 #[cfg(test)]
 mod tests;
+mod value;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use self::members::{Member, Place, Places};
 use self::serializer::Object;
+use self::value::Written;
 use crate::mcp_error::McpError;
 use crate::protocol::revision::Revision;
 use crate::protocol::scan;
@@ -82,7 +84,7 @@ impl Reply {
         buf.extend_from_slice(RESULT_HEAD);
         let mut places = Places::default();
         value.serialize(Object::result(&mut buf, &mut places))?;
-        if sse::to_one_line(&mut buf, RESULT_HEAD.len()) {
+        if places.written() == Written::Copied && sse::to_one_line(&mut buf, RESULT_HEAD.len()) {
             places = Places::default();
             places.scan(&buf, Place { start: RESULT_HEAD.len(), end: buf.len() }, Member::OF_RESULT)?;
         }
@@ -200,7 +202,14 @@ impl Reply {
         let brace = end - 1;
         let is_first = self.buf.get(..brace).is_some_and(|before| before.trim_ascii_end().ends_with(b"{"));
         let comma: &[u8] = if is_first { b"" } else { b"," };
-        self.replace(Place { start: brace, end: brace }, &[comma, b"\"", member.name().as_bytes(), b"\":", value]);
+        let parts = [comma, b"\"", member.name().as_bytes(), b"\":", value];
+        if end == self.buf.len() {
+            // Nothing behind it has to make room.
+            self.buf.truncate(brace);
+            parts.into_iter().chain([&b"}"[..]]).for_each(|part| self.buf.extend_from_slice(part));
+        } else {
+            self.replace(Place { start: brace, end: brace }, &parts);
+        }
         let start = brace + comma.len() + member.name().len() + b"\"\":".len();
         self.places.set(member, Place { start, end: start + value.len() });
     }

@@ -7,6 +7,7 @@ use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serialize
 use super::ReplyFault;
 use super::members::{Member, Place, Places};
 use super::raw::{self, Raw};
+use super::value::{self, Written};
 
 type Never = Impossible<(), ReplyFault>;
 
@@ -32,6 +33,7 @@ impl<'a> Object<'a> {
     fn copy<T: Serialize + ?Sized>(&mut self, text: &T) -> Result<(), ReplyFault> {
         let start = self.buf.len();
         serde_json::to_writer(&mut *self.buf, &Raw(text))?;
+        self.places.note(Written::Copied);
         self.places.scan(self.buf, Place { start, end: self.buf.len() }, self.known)
     }
 
@@ -70,6 +72,16 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
+    /// The same for a key that is known to be a string.
+    fn name(&mut self, name: &str) -> Result<(), ReplyFault> {
+        let buf = &mut *self.object.buf;
+        buf.push(std::mem::replace(&mut self.lead, b','));
+        value::write_string(buf, name).map_err(serde_json::Error::io)?;
+        buf.push(b':');
+        self.pending = Member::among(self.object.known, name.as_bytes());
+        Ok(())
+    }
+
     fn value<V: Serialize + ?Sized>(&mut self, value: &V) -> Result<(), ReplyFault> {
         let object = &mut self.object;
         let start = object.buf.len();
@@ -78,7 +90,7 @@ impl<'a> Members<'a> {
             let meta = Object { buf: object.buf, places: object.places, known: Member::OF_META };
             value.serialize(meta).map_err(ReplyFault::in_meta)?;
         } else {
-            serde_json::to_writer(&mut *object.buf, value)?;
+            object.places.note(value::write(object.buf, value)?);
         }
         object.record(member, start)
     }
@@ -135,7 +147,7 @@ impl SerializeStruct for Fields<'_> {
     fn serialize_field<V: Serialize + ?Sized>(&mut self, key: &'static str, value: &V) -> Result<(), ReplyFault> {
         match self {
             Self::Members(members) => {
-                members.key(key)?;
+                members.name(key)?;
                 members.value(value)
             }
             Self::Raw(object) => object.copy(value),
@@ -164,7 +176,7 @@ impl SerializeStructVariant for Variant<'_> {
     type Error = ReplyFault;
 
     fn serialize_field<V: Serialize + ?Sized>(&mut self, key: &'static str, value: &V) -> Result<(), ReplyFault> {
-        self.fields.key(key)?;
+        self.fields.name(key)?;
         self.fields.value(value)
     }
 
@@ -215,7 +227,7 @@ impl<'a> Serializer for Object<'a> {
         _: usize,
     ) -> Result<Variant<'a>, ReplyFault> {
         let mut outer = self.open();
-        outer.key(variant)?;
+        outer.name(variant)?;
         let member = outer.pending;
         let known = if member == Some(Member::Meta) { Member::OF_META } else { &[] };
         let start = outer.object.buf.len();
@@ -231,7 +243,7 @@ impl<'a> Serializer for Object<'a> {
         value: &T,
     ) -> Result<(), ReplyFault> {
         let mut members = self.open();
-        members.key(variant)?;
+        members.name(variant)?;
         members.value(value)?;
         members.end()
     }

@@ -8,6 +8,7 @@ use crate::protocol::sse::EVENT_HEAD;
 
 mod finishing;
 mod stamping;
+mod values;
 mod writing;
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";

@@ -9,6 +9,9 @@ use crate::exchange::call::Call;
 use crate::protocol::envelope::RequestId;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
+/// Bytes of an id that is kept beside its request.
+const MOST_ID_BYTES: usize = 1024;
+
 /// The requests being answered. Two ids are one if they say the same, however they are written.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight(Mutex<HashMap<String, Weak<Call>>>);
@@ -16,6 +19,9 @@ pub(crate) struct InFlight(Mutex<HashMap<String, Weak<Call>>>);
 impl InFlight {
     /// Takes an id for a request. `limit` is how many there may be at once.
     pub(crate) fn take(&self, id: &RequestId, call: &Arc<Call>, limit: usize) -> Result<String, Refusal> {
+        if id.as_str().len() > MOST_ID_BYTES {
+            return Err(Refusal::because(RefusalKind::Shape, "The id of a request has at most 1024 bytes"));
+        }
         let mut calls = self.calls();
         let is_full = calls.len() >= limit;
         match calls.entry(id.canonical()) {

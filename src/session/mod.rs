@@ -3,6 +3,7 @@
 mod application;
 mod hooks;
 mod in_flight;
+mod order;
 mod registry;
 mod state;
 mod waiters;
@@ -94,6 +95,7 @@ pub enum SessionEnd {
     Expired,
     /// The byte stream that it was has ended.
     Disconnected,
-    /// It gave way to a new one at [`Limits::sessions`](crate::Limits::sessions).
+    /// It gave way to a new one at [`Limits::sessions`](crate::Limits::sessions) or
+    /// [`Limits::sessions_by_caller`](crate::Limits::sessions_by_caller).
     Evicted,
 }

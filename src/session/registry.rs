@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -11,7 +11,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
+use super::order::{Among, Order};
 use super::{Client, Kept, SessionEnd, SessionState, announce, farewell};
+use crate::admission::{Account, Full, Hold, What};
 use crate::principal::Principal;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
@@ -21,11 +23,14 @@ use crate::subscribe::{Hub, Wants};
 
 const SHARDS: usize = 16;
 
-/// A session whose client is ready gives way to a new one only when it has been idle for this long: a flood of new ones
-/// must not drown those who have just come.
-const MINIMUM_IDLE: Duration = Duration::from_secs(10);
+type Shard = HashMap<Box<str>, Open>;
 
-type Shard = Mutex<HashMap<Box<str>, Arc<SessionState>>>;
+/// A session that is open, and what it takes of its caller's account until it ends.
+#[derive(Debug)]
+struct Open {
+    state: Arc<SessionState>,
+    _hold: Hold,
+}
 
 /// What sessions that keep their streams have in common.
 #[derive(Debug)]
@@ -39,9 +44,9 @@ pub(crate) struct Keeping {
 pub(crate) struct Registry {
     server: Arc<Server>,
     keeping: Option<Keeping>,
-    count: AtomicUsize,
+    order: Order,
     hasher: RandomState,
-    shards: [Shard; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
     is_swept: AtomicBool,
 }
 
@@ -50,7 +55,7 @@ impl Registry {
         Arc::new(Self {
             server,
             keeping,
-            count: AtomicUsize::new(0),
+            order: Order::default(),
             hasher: RandomState::new(),
             shards: Default::default(),
             is_swept: AtomicBool::new(false),
@@ -58,20 +63,21 @@ impl Registry {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.count.load(Ordering::Acquire)
+        self.server.admission.held(What::Sessions)
     }
 
     /// Opens a session, of which the application has yet to hear.
     pub(crate) fn open(
         self: &Arc<Self>,
+        account: &Account,
         principal: Option<Principal>,
         revision: Revision,
         client: Client,
     ) -> Result<Arc<SessionState>, Refusal> {
-        self.take_place()?;
-        let state = self.make(principal, revision, client).inspect_err(|_| self.give_place_back())?;
-        let state = Arc::new(state);
-        self.shard(state.id()).insert(state.id().into(), Arc::clone(&state));
+        let hold = self.take_place(account)?;
+        let state = Arc::new(self.make(principal, revision, client)?);
+        self.order.enter(&state, account.number());
+        self.shard(state.id()).insert(state.id().into(), Open { state: Arc::clone(&state), _hold: hold });
         self.start_sweeper();
         Ok(state)
     }
@@ -99,7 +105,7 @@ impl Registry {
 
     /// Finds the live session of this id. One that belongs to somebody else is as unknown as one that never was.
     pub(crate) fn find(&self, id: &str, principal: Option<&Principal>) -> Result<Arc<SessionState>, Refusal> {
-        let found = self.shard(id).get(id).cloned();
+        let found = self.shard(id).get(id).map(|open| Arc::clone(&open.state));
         let unknown = || Refusal::new(RefusalKind::UnknownSession);
         let session = found.filter(|session| session.principal() == principal).ok_or_else(unknown)?;
         if self.is_expired(&session, Instant::now()) && self.end_unused(&session, SessionEnd::Expired) {
@@ -132,39 +138,29 @@ impl Registry {
 
     /// Takes a session out and gives its place back. Whether it was there.
     fn remove(&self, session: &SessionState) -> bool {
-        let was_there = self.shard(session.id()).remove(session.id()).is_some();
-        if was_there {
-            self.give_place_back();
+        self.order.leave(session);
+        // Dropped under no lock.
+        let open = self.shard(session.id()).remove(session.id());
+        open.is_some()
+    }
+
+    /// Takes a place for a new session, before there is one: of many at once none gets past the cap. Where there is none,
+    /// another session gives way: one of the caller's own, where it has its share; else anybody's. Callers that have no
+    /// share push out none of those who have one.
+    fn take_place(&self, account: &Account) -> Result<Hold, Refusal> {
+        loop {
+            let full = match account.take(What::Sessions, 1) {
+                Ok(hold) => return Ok(hold),
+                Err(full) => full,
+            };
+            let among = match (full, account.number()) {
+                (Full::Whole, 1..) => Among::All,
+                (Full::Own | Full::Whole, number) => Among::Caller(number),
+            };
+            let session = self.order.first(among).ok_or_else(|| Refusal::from(full))?;
+            // One that has come into use meanwhile stays, and the next look finds another.
+            self.end_unused(&session, SessionEnd::Evicted);
         }
-        was_there
-    }
-
-    /// Takes a place for a new session, before there is one: of many at once none gets past the cap.
-    fn take_place(&self) -> Result<(), Refusal> {
-        let most = self.server.limits.sessions;
-        let next = |count| (count < most).then_some(count + 1);
-        while self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_err() {
-            self.evict()?;
-        }
-        Ok(())
-    }
-
-    fn give_place_back(&self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// At the cap, sessions whose client never said it was ready give way first, then the longest idle.
-    fn evict(&self) -> Result<(), Refusal> {
-        let now = Instant::now();
-        let idle = |session: &Arc<SessionState>| now.saturating_duration_since(session.last_used());
-        let candidates = self.all().into_iter().filter(|session| !session.is_held());
-        let (raw, ready): (Vec<_>, Vec<_>) = candidates.partition(|session| !session.is_initialized());
-        let oldest_raw = raw.into_iter().min_by_key(|session| session.born());
-        let longest_idle = ready.into_iter().max_by_key(idle).filter(|session| idle(session) >= MINIMUM_IDLE);
-        let session = oldest_raw.or(longest_idle).ok_or_else(|| Refusal::new(RefusalKind::Overloaded))?;
-        // One that has come into use meanwhile stays, and the next look finds another.
-        self.end_unused(&session, SessionEnd::Evicted);
-        Ok(())
     }
 
     fn is_expired(&self, session: &SessionState, now: Instant) -> bool {
@@ -202,18 +198,20 @@ impl Registry {
     /// How many sessions stand in the maps.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> usize {
+        assert_eq!(self.order.len(), self.all().len());
         self.all().len()
     }
 
     fn all(&self) -> Vec<Arc<SessionState>> {
         let mut all = Vec::with_capacity(self.len());
         for shard in &self.shards {
-            all.extend(shard.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(shard.values().map(|open| Arc::clone(&open.state)));
         }
         all
     }
 
-    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Box<str>, Arc<SessionState>>> {
+    fn shard(&self, id: &str) -> MutexGuard<'_, Shard> {
         let hash = self.hasher.hash_one(id);
         let [first, ..] = &self.shards;
         let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();

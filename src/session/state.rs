@@ -13,6 +13,7 @@ use super::waiters::Waiters;
 use crate::cancel::CancelCause;
 use crate::exchange::InitializeParams;
 use crate::principal::Principal;
+use crate::protocol::ground::Ground;
 use crate::protocol::level::LogLevel;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
@@ -38,7 +39,8 @@ impl Client {
         };
         let bytes = client.capabilities.len() + client.info.as_ref().map_or(0, Bytes::len);
         if bytes > MOST_CLIENT_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB"));
+            return Err(Refusal::because(RefusalKind::Shape, "clientInfo and capabilities exceed 64 KiB")
+                .on(Ground::ClientBytes));
         }
         Ok(client)
     }

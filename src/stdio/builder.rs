@@ -13,7 +13,7 @@ use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
 use crate::limits::Limits;
-use crate::observer::Observer;
+use crate::observer::{Ear, Observer};
 use crate::principal::Principal;
 use crate::protocol::revision::Revisions;
 use crate::server::{ResultShape, ServerBuilder, ServerInfoStamp};
@@ -148,7 +148,7 @@ impl StdioBuilder {
     /// As [`build`](Self::build), for a configuration nobody has touched.
     pub(super) fn assemble(self) -> StdioTransport {
         let server = Arc::new(self.server.assemble());
-        let hub = Hub::listening(&server.changes);
+        let hub = Hub::listening(&server.changes, Ear::of(&server.observer));
         let connection = Connection::new(server, hub, Arc::new(self.extensions), self.principal);
         StdioTransport::of(connection, self.io.map_or_else(Io::of_process, Ok))
     }

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use http::Extensions;
 
 use super::hooks::Hooks;
+use crate::admission::{Account, CallerKey, Counted, UNCOUNTED, What};
 use crate::cancel::CancelCause;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::outbox::Outbox;
@@ -34,6 +36,8 @@ pub(super) struct Connection {
     session: OnceLock<Arc<SessionState>>,
     extensions: Arc<Extensions>,
     principal: Option<Principal>,
+    /// There is one peer, whoever that is.
+    account: Account,
     /// A drain has given it all the time it gets.
     over: AtomicBool,
 }
@@ -53,6 +57,7 @@ impl Connection {
             busy: AtomicUsize::new(0),
             session: OnceLock::new(),
             over: AtomicBool::new(false),
+            account: server.admission.account(Some(CallerKey::Stream)),
             server,
             hub,
             extensions,
@@ -73,6 +78,17 @@ impl Connection {
         let _ = self.session.set(session);
     }
 
+    /// A line whose bytes are counted for as long as anything of it is kept. The line as it is where there is no room.
+    pub(super) fn count(&self, line: Bytes) -> Result<Bytes, Bytes> {
+        match line.len().checked_sub(UNCOUNTED) {
+            None | Some(0) => Ok(line),
+            Some(bytes) => match self.account.take(What::BodyBytes, bytes) {
+                Ok(hold) => Ok(Counted::bytes(line, Some(hold))),
+                Err(_) => Err(line),
+            },
+        }
+    }
+
     /// A call of this stream's. `session` is what a legacy one belongs to.
     pub(super) fn call(
         &self,
@@ -82,7 +98,8 @@ impl Connection {
         form: Form,
     ) -> Arc<Call> {
         let via = Via::Stream(Arc::clone(&self.extensions));
-        let caller = Caller { revision, via, principal: self.principal.clone(), session, form };
+        let (principal, account) = (self.principal.clone(), self.account.clone());
+        let caller = Caller { revision, via, principal, account, session, form };
         Arc::new(Call::on_stream(&self.server, message, caller, &self.outbox))
     }
 

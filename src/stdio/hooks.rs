@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 
 use super::connection::{Busy, Connection};
+use crate::admission::MOST_HOOKS;
 use crate::exchange::call::Call;
+use crate::exchange::heard;
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::{MOST_HOOKS, heard};
+
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
 /// The notifications that wait for the hook.

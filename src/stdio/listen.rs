@@ -10,19 +10,16 @@ use super::connection::Connection;
 use super::owed::Owed;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
-use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::exchange::lifecycle::Ticket;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::{self, Frame};
 use crate::session::SessionState;
-use crate::subscribe::{self, Decided, Granting, Most, Place, Wants};
+use crate::subscribe::{self, Decided, Granting, Place, Wants};
 
 /// Begins a subscription: changes are kept from here on.
 pub(super) fn start(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket) -> Result<(), Refusal> {
     let owed = Owed::take(connection, &call)?;
-    let limits = &connection.server.limits;
-    // The stream is one peer's, whoever that is.
-    let most = limits.listeners.min(limits.listeners_by_principal);
-    match Granting::start(call, ticket, &connection.hub, Most { in_all: most, by_principal: most }) {
+    match Granting::start(call, ticket, &connection.hub) {
         Ok(granting) => {
             tokio::spawn(listen(Arc::clone(connection), granting, owed));
             Ok(())
@@ -41,9 +38,9 @@ async fn listen(connection: Arc<Connection>, mut granting: Granting, owed: Owed)
         Decided::Refused(finished) => return owed.settle(&finished),
     };
     let call = Arc::clone(granting.call());
-    let _open = OpenStream::of(&call.server);
     call.server.observer.stream_opened(&call.observed());
-    let told = tell(&connection, &call, acknowledgement, granting.into_place());
+    let (place, _hold, _open) = granting.into_place();
+    let told = tell(&connection, &call, acknowledgement, place);
     let cancelled = call.cancellation.cancelled();
     match select(std::pin::pin!(told), std::pin::pin!(cancelled)).await {
         Either::Left(((), _)) => owed.settle_with(last_words(&call, &end)),

@@ -12,6 +12,7 @@ use crate::exchange::lifecycle::Ticket;
 use crate::exchange::{self, Drive, caught};
 use crate::protocol::classify;
 use crate::protocol::envelope::{self, Body, BodyFault, Kind, Message};
+use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::{Era, Revision};
@@ -45,10 +46,16 @@ impl Receiver {
             Line::Whole(text) => text,
             Line::TooLong => {
                 let reason = format!("A line has at most {} bytes", limits.body_bytes);
-                return self.garbage(&Refusal::because(RefusalKind::Syntax, reason));
+                return self.garbage(&Refusal::because(RefusalKind::Syntax, reason).on(Ground::LineBytes));
             }
         };
-        match envelope::read(text, Caps { nesting: limits.nesting, elements: limits.batch }) {
+        let caps = Caps { nesting: limits.nesting, elements: limits.batch };
+        let (text, has_room) = match self.connection.count(text) {
+            Ok(text) => (text, true),
+            Err(text) => (text, false),
+        };
+        match envelope::read(text, caps) {
+            Ok(body) if !has_room && !body.settles() => self.no_room(&body),
             Ok(Body::Message(message)) => {
                 self.run = 0;
                 self.message(message, cx);
@@ -58,6 +65,22 @@ impl Receiver {
                 Err(refusal) => self.garbage(&refusal),
             },
             Err(fault) => self.broken(fault),
+        }
+    }
+
+    /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same: they
+    /// make room.
+    fn no_room(&self, body: &Body) {
+        let refusal = Refusal::new(RefusalKind::Overloaded);
+        match body {
+            Body::Message(message) if message.kind == Kind::Notification => {
+                self.connection.server.observer.refused(&refusal);
+            }
+            Body::Message(_) | Body::Batch(_) => {
+                let id = body.request_id();
+                let text = id.as_ref().map(|id| id.as_str().as_bytes());
+                self.connection.refuse(&refusal.with_id(id.clone()), text);
+            }
         }
     }
 

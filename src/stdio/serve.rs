@@ -18,6 +18,7 @@ use super::transport::ServeEnd;
 use crate::error::Error;
 use crate::exchange::lifecycle::{LAST_POLL, OpenStream};
 use crate::limits::from_now;
+use crate::observer::StreamKind;
 
 /// Where the lines come from.
 pub(super) type Reader = Pin<Box<dyn AsyncRead + Send>>;
@@ -47,7 +48,7 @@ enum Reading {
 impl Serving {
     pub(super) fn new(connection: &Arc<Connection>, reader: Reader, writer: Writer) -> Self {
         Self {
-            _open: OpenStream::of(&connection.server),
+            _open: OpenStream::of(&connection.server, StreamKind::Bytes),
             connection: Arc::clone(connection),
             receiver: Receiver::new(Arc::clone(connection)),
             reader,

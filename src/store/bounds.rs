@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::log::Log;
 use crate::limits::Limits;
+use crate::observer::{Ear, Pressure};
 
 /// The bounds of what is kept, and which session has kept the oldest.
 #[derive(Debug)]
@@ -22,14 +23,16 @@ pub(crate) struct Store {
     /// The logs that hold anything, each once, in the order of their oldest events. A log may stand before its turn, for
     /// what it stood for may be gone: then it is put back in its place when its turn comes.
     order: Mutex<BTreeMap<Place, Weak<Log>>>,
+    observer: Ear,
 }
 
 /// A log's place in the order. The number tells those of one moment apart.
 pub(super) type Place = (Instant, u64);
 
 impl Store {
-    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: &Limits, observer: Ear) -> Arc<Self> {
         Arc::new(Self {
+            observer,
             events: limits.stored_events,
             bytes: limits.stored_bytes,
             time: limits.stored_for,
@@ -54,6 +57,11 @@ impl Store {
 
     pub(super) fn leave(&self, place: Place) {
         self.order().remove(&place);
+    }
+
+    /// Tells of events that went for newer ones. Call it under no log's lock.
+    pub(super) fn evicted(&self, events: usize) {
+        (0..events).for_each(|_| self.observer.pressure(Pressure::EventEvicted));
     }
 
     /// Lets the oldest go until all is within bounds. Call it under no log's lock.

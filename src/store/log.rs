@@ -93,22 +93,26 @@ impl Log {
         let cost = cost(&what);
         let now = Instant::now();
         let mut gone = Gone::new();
+        let mut evicted = 0;
         let mut state = self.state();
         let before = state.bytes;
         if state.streams.contains_key(&stream) {
             state.kept.push_back(Kept { stream, number, at: now, what });
             state.bytes += cost;
             state.expire(&self.store, now, &mut gone);
+            let kept = state.kept.len();
             if cost > self.store.bytes {
                 // It alone, or all the others would go and then it.
                 state.drop_newest(&mut gone);
             }
             state.trim(&self.store, &mut gone);
+            evicted = kept - state.kept.len();
             state.take_place(&self.store, &self.me);
         }
         self.count(before, state.bytes);
         drop(state);
         drop(gone);
+        self.store.evicted(evicted);
         self.store.trim();
     }
 
@@ -140,11 +144,15 @@ impl Log {
         let mut state = self.state();
         let before = state.bytes;
         state.place = None;
-        if state.kept.front().is_some_and(|kept| kept.at <= moment) {
+        let goes = state.kept.front().is_some_and(|kept| kept.at <= moment);
+        if goes {
             state.drop_oldest(&mut gone);
         }
         state.take_place(&self.store, &self.me);
         self.count(before, state.bytes);
+        drop(state);
+        drop(gone);
+        self.store.evicted(usize::from(goes));
     }
 
     /// The session has ended: nothing is kept any more.

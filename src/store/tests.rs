@@ -9,6 +9,7 @@ use super::log::{Found, Log};
 use super::record::{Record, Unresumable};
 use super::{EventId, Store};
 use crate::limits::Limits;
+use crate::observer::Ear;
 
 /// What an event of this many bytes costs beside them: its id, and the log's own.
 const ID: usize = "id: AAAAAAAAAAAAAAAAAAAAAA-1\n".len();
@@ -40,7 +41,7 @@ const GONE: Result<Vec<u64>, Unresumable> = Err(Unresumable::Gone);
 
 #[test]
 fn a_stream_is_read_after_any_of_its_events_and_no_other() {
-    let store = Store::new(&limits());
+    let store = Store::new(&limits(), Ear::default());
     let log = Log::new(&store);
     let (mut one, mut other) = (record(&log), record(&log));
     let first = one.write(&event(300));
@@ -58,7 +59,7 @@ fn a_stream_is_read_after_any_of_its_events_and_no_other() {
 
 #[test]
 fn of_all_streams_of_a_session_the_oldest_events_go() {
-    let store = Store::new(&limits());
+    let store = Store::new(&limits(), Ear::default());
     let log = Log::new(&store);
     let (mut one, mut other) = (record(&log), record(&log));
     one.write(&event(300));
@@ -83,7 +84,7 @@ fn of_all_streams_of_a_session_the_oldest_events_go() {
 
 #[test]
 fn of_all_sessions_the_oldest_events_go() {
-    let store = Store::new(&limits());
+    let store = Store::new(&limits(), Ear::default());
     let logs: Vec<_> = (0..5).map(|_| Log::new(&store)).collect();
     let mut records: Vec<_> = logs.iter().map(record).collect();
     for round in 0..3 {
@@ -106,11 +107,11 @@ fn of_all_sessions_the_oldest_events_go() {
 
 #[test]
 fn a_session_without_events_is_in_nobodys_way() {
-    let store = Store::new(&limits().stored_events(0));
+    let store = Store::new(&limits().stored_events(0), Ear::default());
     let log = Log::new(&store);
     record(&log).write(&event(300));
     assert_eq!(store.kept(), (0, 0));
-    let store = Store::new(&limits().stored_bytes_in_all(0));
+    let store = Store::new(&limits().stored_bytes_in_all(0), Ear::default());
     let log = Log::new(&store);
     record(&log).write(&event(300));
     assert_eq!(store.kept(), (0, 0));
@@ -118,7 +119,7 @@ fn a_session_without_events_is_in_nobodys_way() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_is_kept_for_its_time() {
-    let store = Store::new(&limits().stored_for(Duration::from_secs(60)));
+    let store = Store::new(&limits().stored_for(Duration::from_secs(60)), Ear::default());
     let log = Log::new(&store);
     let mut record = record(&log);
     record.write(&event(300));
@@ -136,7 +137,7 @@ async fn an_event_is_kept_for_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn of_a_stream_that_has_ended_nothing_stays_behind_its_last_event() {
-    let store = Store::new(&limits().stored_for(Duration::from_secs(60)));
+    let store = Store::new(&limits().stored_for(Duration::from_secs(60)), Ear::default());
     let log = Log::new(&store);
     for has_last in [true, false] {
         let mut ending = record(&log);
@@ -157,7 +158,7 @@ async fn of_a_stream_that_has_ended_nothing_stays_behind_its_last_event() {
 
 #[test]
 fn a_session_that_has_ended_keeps_nothing() {
-    let store = Store::new(&limits());
+    let store = Store::new(&limits(), Ear::default());
     let log = Log::new(&store);
     let mut record = record(&log);
     let stream = id(&record.write(&event(300))).stream;

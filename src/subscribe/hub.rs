@@ -1,15 +1,14 @@
 //! From one publisher to all open streams.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::mailbox::{Addressee, Mailbox};
+use super::mailbox::{Addressee, Delivered, Mailbox};
 use super::notice::{Notice, Updated};
 use crate::changes::{Change, Changes, Listener};
-use crate::principal::Principal;
-use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::observer::{Ear, Pressure};
 use crate::turn::Turn;
 
 const SHARDS: usize = 16;
@@ -20,10 +19,7 @@ pub(crate) struct Hub {
     ended: AtomicBool,
     next: AtomicU64,
     shards: [Mutex<HashMap<u64, Stream>>; SHARDS],
-    /// `subscriptions/listen` streams.
-    listening: AtomicUsize,
-    /// The same by principal.
-    by_principal: Mutex<HashMap<Principal, usize>>,
+    observer: Ear,
 }
 
 /// One open stream: a turn of a mailbox. One that has been superseded may still be here, and must not hear twice. Or a
@@ -45,18 +41,24 @@ impl Listener for Hub {
         for shard in &self.shards {
             // Woken when the lock is given back: a waker may drop a stream, which then leaves this shard.
             let mut readers = Vec::new();
+            let mut merged = 0;
             for stream in lock(shard).values() {
-                readers.extend(stream.mailbox.deliver(stream.addressee, &notice));
+                match stream.mailbox.deliver(stream.addressee, &notice) {
+                    Delivered::Unwanted => {}
+                    Delivered::Merged => merged += 1,
+                    Delivered::Noted(reader) => readers.extend(reader),
+                }
             }
             readers.into_iter().for_each(Waker::wake);
+            (0..merged).for_each(|_| self.observer.pressure(Pressure::ChangeMerged));
         }
     }
 }
 
 impl Hub {
     /// Hears of what is published there.
-    pub(crate) fn listening(changes: &Changes) -> Arc<Self> {
-        let hub = Arc::new(Self::default());
+    pub(crate) fn listening(changes: &Changes, observer: Ear) -> Arc<Self> {
+        let hub = Arc::new(Self { observer, ..Self::default() });
         let listener: Weak<dyn Listener> = Arc::<Self>::downgrade(&hub);
         changes.listen(listener);
         hub
@@ -71,31 +73,15 @@ impl Hub {
         }
     }
 
-    /// Adds the stream of a session: this turn of its mailbox.
+    /// Adds a stream: this turn of its mailbox.
     pub(crate) fn add(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: Turn) -> Place {
-        self.insert(mailbox, turn, None)
-    }
-
-    /// Adds a `subscriptions/listen` stream, unless there are too many, in all or for its principal.
-    pub(crate) fn listen(
-        self: &Arc<Self>,
-        mailbox: &Arc<Mailbox>,
-        turn: Turn,
-        principal: Option<&Principal>,
-        most: Most,
-    ) -> Result<Place, Refusal> {
-        let listening = Listening::enter(self, principal, most)?;
-        Ok(self.insert(mailbox, turn, Some(listening)))
+        let standing = self.stand(mailbox, Addressee::Turn(turn));
+        Place { _standing: standing, mailbox: Arc::clone(mailbox), turn }
     }
 
     /// Adds a mailbox that keeps changes.
     pub(crate) fn keep(self: &Arc<Self>, mailbox: &Arc<Mailbox>) -> Standing {
         self.stand(mailbox, Addressee::Whoever)
-    }
-
-    fn insert(self: &Arc<Self>, mailbox: &Arc<Mailbox>, turn: Turn, listening: Option<Listening>) -> Place {
-        let standing = self.stand(mailbox, Addressee::Turn(turn));
-        Place { _standing: standing, mailbox: Arc::clone(mailbox), turn, _listening: listening }
     }
 
     fn stand(self: &Arc<Self>, mailbox: &Arc<Mailbox>, addressee: Addressee) -> Standing {
@@ -109,24 +95,16 @@ impl Hub {
         Standing { hub: Arc::clone(self), number }
     }
 
-    /// Everything that stands in it: streams, the principals who listen, and the places they take.
+    /// How many streams stand in it.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        let streams: usize = self.shards.iter().map(|shard| lock(shard).len()).sum();
-        streams + lock(&self.by_principal).len() + self.listening.load(Ordering::SeqCst)
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
     fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Stream>>> {
         let index = usize::try_from(number).unwrap_or_default() % SHARDS;
         self.shards.get(index).map(lock)
     }
-}
-
-/// How many `subscriptions/listen` streams there may be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Most {
-    pub(crate) in_all: usize,
-    pub(crate) by_principal: usize,
 }
 
 /// What stands in the hub, until dropped.
@@ -150,7 +128,6 @@ pub(crate) struct Place {
     _standing: Standing,
     mailbox: Arc<Mailbox>,
     turn: Turn,
-    _listening: Option<Listening>,
 }
 
 impl Place {
@@ -160,50 +137,17 @@ impl Place {
     }
 }
 
+impl Place {
+    /// What closes the stream though the place is still held.
+    pub(crate) fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let (mailbox, turn) = (Arc::clone(&self.mailbox), self.turn);
+        move || mailbox.close(turn)
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         self.mailbox.close(self.turn);
-    }
-}
-
-/// One of the counted streams.
-#[derive(Debug)]
-struct Listening {
-    hub: Arc<Hub>,
-    principal: Option<Principal>,
-}
-
-impl Listening {
-    fn enter(hub: &Arc<Hub>, principal: Option<&Principal>, most: Most) -> Result<Self, Refusal> {
-        let overloaded = || Refusal::new(RefusalKind::Overloaded);
-        if let Some(principal) = principal {
-            let mut counts = lock(&hub.by_principal);
-            let count = counts.get(principal).copied().unwrap_or_default();
-            if count >= most.by_principal {
-                return Err(overloaded());
-            }
-            counts.insert(principal.clone(), count + 1);
-        }
-        // From here on the guard gives back what was taken.
-        let entered = hub.listening.fetch_add(1, Ordering::AcqRel);
-        let listening = Self { hub: Arc::clone(hub), principal: principal.cloned() };
-        if entered >= most.in_all { Err(overloaded()) } else { Ok(listening) }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.hub.listening.fetch_sub(1, Ordering::AcqRel);
-        let Some(principal) = &self.principal else {
-            return;
-        };
-        let mut counts = lock(&self.hub.by_principal);
-        if let Some(count) = counts.get_mut(principal) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(principal);
-            }
-        }
     }
 }
 

@@ -9,13 +9,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::{Hub, Mailbox, Most, Place, Subscribed, Wants};
+use super::{Hub, Mailbox, Place, Subscribed, Wants};
+use crate::admission::{Account, Hold, What};
 use crate::capabilities::Capabilities;
 use crate::context::RequestContext;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
-use crate::exchange::lifecycle::Ticket;
+use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::exchange::{Drive, Failure};
+use crate::observer::StreamKind;
+use crate::protocol::ground::Ground;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
@@ -79,6 +82,9 @@ const MOST_ID_BYTES: usize = 1024;
 pub(crate) struct Granting {
     call: Arc<Call>,
     place: Place,
+    hold: Hold,
+    /// Counted from the beginning, so that a drain sees it also between its grant and its first event.
+    open: OpenStream,
     drive: Drive,
     granted: oneshot::Receiver<Filter>,
 }
@@ -99,9 +105,10 @@ pub(crate) enum Decided {
 impl Granting {
     /// Judges what is asked for and takes a place. Changes are kept from here on, so that none is lost between the
     /// request and its acknowledgement.
-    pub(crate) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>, most: Most) -> Result<Self, Refusal> {
+    pub(crate) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
         if call.id().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes"));
+            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes")
+                .on(Ground::ListenId));
         }
         let Some(mut filter) = Filter::read(call.message.params()) else {
             return Err(Refusal::because(
@@ -115,12 +122,14 @@ impl Granting {
         filter.resource_subscriptions.retain(|uri| mailbox.subscribe(uri) == Subscribed::New);
         // Nobody else has the mailbox, so it is free.
         let turn = mailbox.open(filter.wants()).unwrap_or_default();
-        let place = hub.listen(&mailbox, turn, call.principal.as_ref(), most)?;
+        let hold = take_place(&call.account)?;
+        let place = hub.add(&mailbox, turn);
         // The stream carries changes and nothing else.
         call.outlet.queue().abandon();
+        let open = OpenStream::of(&call.server, StreamKind::Subscription);
         let (tell, granted) = oneshot::channel();
         let drive = Drive::start(&call, ticket, |call| Box::pin(grant(Arc::clone(call), mailbox, filter, tell)));
-        Ok(Self { call, place, drive, granted })
+        Ok(Self { call, place, hold, open, drive, granted })
     }
 
     pub(crate) fn call(&self) -> &Arc<Call> {
@@ -137,10 +146,15 @@ impl Granting {
         })
     }
 
-    /// The place from which a granted subscription reads.
-    pub(crate) fn into_place(self) -> Place {
-        self.place
+    /// The place from which a granted subscription reads, and what it holds.
+    pub(crate) fn into_place(self) -> (Place, Hold, OpenStream) {
+        (self.place, self.hold, self.open)
     }
+}
+
+/// Counts a stream that listens for changes. Whichever there are too many of, its caller's or all, it gets 503.
+pub(crate) fn take_place(account: &Account) -> Result<Hold, Refusal> {
+    account.take(What::Listeners, 1).map_err(|_| Refusal::new(RefusalKind::Overloaded))
 }
 
 /// Lets the handler decide on each resource. The result is the response to the request; it is kept until the

@@ -60,6 +60,16 @@ struct State {
 enum Due {
     No,
     Yes,
+    /// Whether it has changed since, but the subscription is not granted yet.
+    Reserved(bool),
+}
+
+/// What was noted of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Noted {
+    New,
+    /// It was due already.
+    Again,
 }
 
 /// Whether anybody reads.
@@ -89,6 +99,17 @@ pub(super) enum Addressee {
     Turn(Turn),
     /// Whichever stream reads it, now or later.
     Whoever,
+}
+
+/// What became of a change.
+#[derive(Debug)]
+pub(super) enum Delivered {
+    /// Nobody wants it.
+    Unwanted,
+    /// One that is equal waits already.
+    Merged,
+    /// It waits. Whom to wake: under no lock, for a waker may run anything.
+    Noted(Option<Waker>),
 }
 
 /// What became of a subscription.
@@ -166,6 +187,10 @@ impl Mailbox {
 
     /// Subscribes to a resource.
     pub(crate) fn subscribe(&self, uri: &str) -> Subscribed {
+        self.add(uri, Due::No)
+    }
+
+    fn add(&self, uri: &str, due: Due) -> Subscribed {
         let mut state = self.state();
         if state.resources.contains_key(uri) {
             return Subscribed::Already;
@@ -175,8 +200,41 @@ impl Mailbox {
             return Subscribed::TooMany;
         }
         state.bytes = bytes;
-        state.resources.insert(uri.into(), Due::No);
+        state.resources.insert(uri.into(), due);
         Subscribed::New
+    }
+
+    /// Subscribes to a resource for as long as it takes to decide whether that is granted: its changes are noted, and not
+    /// told. A subscription that was granted before stays. `None` where there are too many.
+    pub(crate) fn reserve(mailbox: &Arc<Self>, uri: &str) -> Option<Reserved> {
+        let subscribed = mailbox.add(uri, Due::Reserved(false));
+        let mailbox = Arc::clone(mailbox);
+        (subscribed != Subscribed::TooMany).then(|| Reserved { mailbox, uri: uri.into(), is_granted: false })
+    }
+
+    fn grant(&self, uri: &str) {
+        let mut state = self.state();
+        match state.resources.insert(uri.into(), Due::No) {
+            // Taken back in between, by its client or since another request for it was not granted.
+            None => state.bytes += cost(uri),
+            Some(Due::Yes) => drop(state.resources.insert(uri.into(), Due::Yes)),
+            Some(Due::Reserved(true)) => {
+                let updated = Arc::new(Updated::new(uri));
+                if state.note_updated(&updated) == Some(Noted::New) {
+                    wake(state);
+                }
+            }
+            Some(Due::No | Due::Reserved(false)) => {}
+        }
+    }
+
+    /// Takes back what has not been granted.
+    fn renounce(&self, uri: &str) {
+        let mut state = self.state();
+        if matches!(state.resources.get(uri), Some(Due::Reserved(_))) {
+            state.resources.remove(uri);
+            state.bytes -= cost(uri);
+        }
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
@@ -211,15 +269,18 @@ impl Mailbox {
         }
     }
 
-    /// Hears of a change. Returns whom to wake: under no lock, for a waker may run anything.
-    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Option<Waker> {
+    /// Hears of a change.
+    pub(super) fn deliver(&self, to: Addressee, notice: &Notice) -> Delivered {
         let mut state = self.state();
         let is_addressed = match to {
             Addressee::Turn(turn) => state.turn == turn && state.stream == Stream::Open,
             Addressee::Whoever => state.stream != Stream::Ended,
         };
-        let is_heard = is_addressed && state.note(notice);
-        is_heard.then(|| state.reader.take()).flatten()
+        match is_addressed.then(|| state.note(notice)).flatten() {
+            None => Delivered::Unwanted,
+            Some(Noted::Again) => Delivered::Merged,
+            Some(Noted::New) => Delivered::Noted(state.reader.take()),
+        }
     }
 
     /// The next change for the stream of this turn; `None` where it has ended.
@@ -246,6 +307,29 @@ impl Mailbox {
     }
 }
 
+/// A subscription that has yet to be granted, and is not if this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    mailbox: Arc<Mailbox>,
+    uri: Box<str>,
+    is_granted: bool,
+}
+
+impl Reserved {
+    pub(crate) fn grant(mut self) {
+        self.is_granted = true;
+        self.mailbox.grant(&self.uri);
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if !self.is_granted {
+            self.mailbox.renounce(&self.uri);
+        }
+    }
+}
+
 impl State {
     fn open(&mut self, wants: Wants) -> Turn {
         self.stream = Stream::Open;
@@ -262,31 +346,41 @@ impl State {
     fn forget(&mut self) {
         self.due = Wants::default();
         self.updated.clear();
-        self.resources.values_mut().for_each(|due| *due = Due::No);
+        for due in self.resources.values_mut() {
+            *due = match due {
+                Due::Reserved(_) => Due::Reserved(false),
+                Due::No | Due::Yes => Due::No,
+            };
+        }
     }
 
-    /// Notes a change. Whether it is wanted and was not due already.
-    fn note(&mut self, notice: &Notice) -> bool {
+    /// Notes a change, where it is wanted.
+    fn note(&mut self, notice: &Notice) -> Option<Noted> {
         let (wanted, due) = match notice {
             Notice::Tools => (self.wants.tools, &mut self.due.tools),
             Notice::Prompts => (self.wants.prompts, &mut self.due.prompts),
             Notice::Resources => (self.wants.resources, &mut self.due.resources),
             Notice::Updated(updated) => return self.note_updated(updated),
             // Never published.
-            Notice::Message(_) => return false,
+            Notice::Message(_) => return None,
         };
-        wanted && !std::mem::replace(due, true)
+        wanted.then(|| if std::mem::replace(due, true) { Noted::Again } else { Noted::New })
     }
 
-    fn note_updated(&mut self, updated: &Arc<Updated>) -> bool {
-        let Some(due) = self.resources.get_mut(&updated.uri) else {
-            return false;
-        };
-        if std::mem::replace(due, Due::Yes) == Due::Yes {
-            return false;
+    fn note_updated(&mut self, updated: &Arc<Updated>) -> Option<Noted> {
+        let due = self.resources.get_mut(&updated.uri)?;
+        match due {
+            Due::Yes => Some(Noted::Again),
+            Due::Reserved(is_changed) => {
+                *is_changed = true;
+                None
+            }
+            Due::No => {
+                *due = Due::Yes;
+                self.updated.push_back(Arc::clone(updated));
+                Some(Noted::New)
+            }
         }
-        self.updated.push_back(Arc::clone(updated));
-        true
     }
 
     fn next(&mut self) -> Option<Notice> {

@@ -5,6 +5,6 @@ mod listening;
 mod mailbox;
 mod notice;
 
-pub(crate) use hub::{Hub, Most, Place, Standing};
-pub(crate) use listening::{Decided, Granting, cancelled};
+pub(crate) use hub::{Hub, Place, Standing};
+pub(crate) use listening::{Decided, Granting, cancelled, take_place};
 pub(crate) use mailbox::{Mailbox, Subscribed, Wants};

@@ -183,6 +183,15 @@ impl AnswerStream {
         }
     }
 
+    /// Returns the id of the last event that had one: what a client sends as `Last-Event-ID` when it comes back for the
+    /// rest (up to 2025-11-25, with an [`EventStore`](crate::EventStore)).
+    pub fn last_event_id(&self) -> Option<&str> {
+        match &self.reading {
+            Reading::Events(events) => events.last_id(),
+            Reading::Text(_) => None,
+        }
+    }
+
     /// Reads the rest.
     ///
     /// # Panics

@@ -9,6 +9,8 @@ pub(super) struct Events {
     line: Vec<u8>,
     /// The data of the event that is still coming.
     data: Option<String>,
+    /// The id that came last, of an event with data or without.
+    id: Option<String>,
 }
 
 impl Events {
@@ -25,13 +27,20 @@ impl Events {
         events
     }
 
+    /// The id that came last.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
     /// Reads a line; an empty one ends an event.
     fn line(&mut self, line: &str) -> Option<String> {
         if line.is_empty() {
             return self.data.take();
         }
-        if let Some(value) = line.strip_prefix("data:") {
-            let value = value.strip_prefix(' ').unwrap_or(value);
+        if let Some(value) = value(line, "id:") {
+            self.id = Some(value.to_owned());
+        }
+        if let Some(value) = value(line, "data:") {
             self.data = Some(match self.data.take() {
                 Some(data) => data + "\n" + value,
                 None => value.to_owned(),
@@ -39,6 +48,11 @@ impl Events {
         }
         None
     }
+}
+
+/// The value of a line of this field.
+fn value<'a>(line: &'a str, field: &str) -> Option<&'a str> {
+    line.strip_prefix(field).map(|value| value.strip_prefix(' ').unwrap_or(value))
 }
 
 #[cfg(test)]
@@ -54,6 +68,7 @@ mod tests {
             let mut events = Events::default();
             let read: Vec<_> = stream.as_bytes().chunks(size).flat_map(|piece| events.read(piece)).collect();
             assert_eq!(read, expected, "in pieces of {size}");
+            assert_eq!(events.last_id(), Some("7"));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The ladder of checks: every fault of the tables alone, and with every later one that fits into the same request.
 
 mod faults;
+mod subjects;
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -361,9 +362,15 @@ impl Broken<'_> {
         if allow != self.first.allow {
             return wrong(format!("allowed is {allow:?}"));
         }
-        let heard = server.refusals.take();
-        if self.first.kind.is_some_and(|kind| heard != [kind]) {
-            return wrong(format!("heard of as {heard:?}"));
+        let heard = server.refusals.heard();
+        let kinds: Vec<_> = heard.iter().map(|heard| heard.kind).collect();
+        if self.first.kind.is_some_and(|kind| kinds != [kind]) {
+            return wrong(format!("heard of as {kinds:?}"));
+        }
+        // Of two on the same rung either may be the one that is told of.
+        let misled = || heard.iter().find_map(|heard| subjects::misled(self.first, heard));
+        if let Some(what) = self.second.is_none().then(misled).flatten() {
+            return wrong(what);
         }
         if headers.contains_key(RETRY_AFTER) != (status == StatusCode::SERVICE_UNAVAILABLE) {
             return wrong("Retry-After without 503, or 503 without".to_owned());

@@ -29,7 +29,7 @@ pub fn register(wire: &mut Wire) {
     wire.legacy_part_of_any("limit/each/sessions", Carriers::Clock, sessions);
     wire.legacy_part_of_any("limit/each/session-idle", Carriers::Clock, session_idle);
     wire.modern_part_of_any("limit/each/listeners", Carriers::Every, listeners);
-    wire.modern_part_of_any("limit/each/listeners-by-principal", Carriers::Every, listeners_by_principal);
+    wire.modern_part_of_any("limit/each/listeners-by-caller", Carriers::Every, listeners_by_caller);
     wire.any("limit/each/listeners-elsewhere", Carriers::Every, listeners_elsewhere);
 }
 
@@ -56,7 +56,7 @@ fn defaults() {
         "batch: 100,",
         "in_flight: 1024,",
         "listeners: 16384,",
-        "listeners_by_principal: 1024,",
+        "listeners_by_caller: 1024,",
         "session_idle: 1800s,",
         "sessions: 10000,",
     ];
@@ -307,7 +307,7 @@ async fn listening(client: &Client, account: Option<&str>) -> Answer {
 /// One too many is refused before its acknowledgement, as JSON; the end of one makes room.
 async fn listeners(cx: Cx) {
     let stage = Stage::default();
-    let limits = Limits::default().listeners(2).listeners_by_principal(2);
+    let limits = Limits::default().listeners(2).listeners_by_caller(2);
     let service = serving(&stage, limits);
     let client = cx.serve(service.clone()).await;
     let first = listening(&client, None).await;
@@ -336,9 +336,9 @@ async fn listeners(cx: Cx) {
 }
 
 /// Each principal has as many of its own; nobody's are bounded by the total alone.
-async fn listeners_by_principal(cx: Cx) {
+async fn listeners_by_caller(cx: Cx) {
     let stage = Stage::default();
-    let service = serving(&stage, Limits::default().listeners_by_principal(1));
+    let service = serving(&stage, Limits::default().listeners_by_caller(1));
     let client = cx.serve(service.clone()).await;
     let one = listening(&client, Some("one")).await;
     let _two = listening(&client, Some("two")).await;
@@ -352,7 +352,7 @@ async fn listeners_by_principal(cx: Cx) {
     }
     let _one = listening(&client, Some("one")).await;
     too_busy(client.send(listen(Some("one"))).await, "sub").await;
-    let none = serving(&stage, Limits::default().listeners_by_principal(0));
+    let none = serving(&stage, Limits::default().listeners_by_caller(0));
     let client = cx.serve(none).await;
     too_busy(client.send(listen(Some("one"))).await, "sub").await;
 }

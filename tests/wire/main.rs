@@ -6,6 +6,7 @@
 
 #![allow(clippy::needless_pass_by_value)] // a value made for one call is nobody's else
 
+mod auth;
 mod batch;
 mod clients;
 mod cors;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     resume::register(&mut wire);
     limits::register(&mut wire);
     result::register(&mut wire);
+    auth::register(&mut wire);
     stdio::register(&mut wire);
     libtest_mimic::run(&arguments, wire.into_trials()).exit_code()
 }

@@ -38,7 +38,8 @@ fn call(server: &Arc<Server>) -> Arc<Call> {
         panic!("a message");
     };
     let via = Via::Http(http::Request::new(()).into_parts().0);
-    let caller = Caller { revision: Revision::V2026_07_28, via, principal: None, session: None, form: Form::JsonFirst };
+    let (revision, account) = (Revision::V2026_07_28, server.admission.account(None));
+    let caller = Caller { revision, via, principal: None, account, session: None, form: Form::JsonFirst };
     Arc::new(Call::new(server, message, caller))
 }
 

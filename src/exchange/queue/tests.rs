@@ -7,6 +7,7 @@ use futures::FutureExt;
 
 use super::*;
 use crate::limits::Limits;
+use crate::observer::Ear;
 use crate::store::Store;
 
 /// Counts how often it was woken.
@@ -201,7 +202,7 @@ fn what_is_pushed_waits_for_no_room_and_takes_none() {
 
 /// A queue that is recorded, and its log.
 fn recorded(capacity: u32, opening: Opening) -> (Arc<Queue>, Arc<Log>) {
-    let log = Log::new(&Store::new(&Limits::default()));
+    let log = Log::new(&Store::new(&Limits::default(), Ear::default()));
     let queue = Arc::new(Queue::new(capacity));
     queue.record(&log, opening);
     (queue, log)
@@ -224,7 +225,7 @@ const OVER: Poll<Option<String>> = Poll::Ready(None);
 
 #[test]
 fn what_was_queued_before_it_is_recorded_keeps_its_order() {
-    let log = Log::new(&Store::new(&Limits::default()));
+    let log = Log::new(&Store::new(&Limits::default(), Ear::default()));
     let queue = Arc::new(Queue::new(1024));
     assert!(send(&queue, "a"));
     queue.answer(answer());
@@ -317,7 +318,7 @@ fn one_without_an_answer_ends_again_and_again() {
 
 #[test]
 fn what_is_no_stream_yet_becomes_one_to_let_its_client_go() {
-    let log = Log::new(&Store::new(&Limits::default()));
+    let log = Log::new(&Store::new(&Limits::default(), Ear::default()));
     let queue = Arc::new(Queue::new(1024));
     let cx = Context::from_waker(Waker::noop());
     assert!(queue.poll_outlook(&cx).is_pending());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use super::*;
+use crate::admission::What;
 use crate::{EventStore, Principal, Sessions};
 
 /// Decides never, works never to an end.
@@ -75,15 +76,19 @@ async fn no_exit_leaves_a_listener() {
     let limits = Limits::default().handler_time(Duration::from_secs(5));
     let service = StreamableHttpService::builder(Waits).limits(limits).build().unwrap();
     let (hub, lifecycle) = (&service.shared.hub, &service.shared.server.lifecycle);
+    let admission = &service.shared.server.admission;
+    // Streams, those counted, and the accounts of callers.
+    let places = || (hub.len(), admission.held(What::Listeners), admission.accounts());
     let nothing = || {
-        assert_eq!((hub.len(), lifecycle.waiting()), (0, 0));
+        assert_eq!((places(), lifecycle.waiting()), ((0, 0, 0), 0));
+        assert_eq!(admission.held(What::Requests), 0);
         assert_eq!(lifecycle.counts(), crate::Counts::default());
     };
 
     let mut undecided = Box::pin(service.handle(listen("wait")));
     assert!(undecided.as_mut().now_or_never().is_none());
-    // Its stream, its principal, its place.
-    assert_eq!((hub.len(), lifecycle.waiting()), (3, 1));
+    assert_eq!((places(), lifecycle.waiting()), ((1, 1, 1), 1));
+    assert_eq!(admission.held(What::Requests), 1);
     drop(undecided);
     nothing();
 
@@ -93,7 +98,8 @@ async fn no_exit_leaves_a_listener() {
     nothing();
 
     let mut granted = service.handle(listen("a")).await.into_body();
-    assert_eq!((hub.len(), lifecycle.counts().streams), (3, 1));
+    assert_eq!((places(), lifecycle.counts().streams), ((1, 1, 1), 1));
+    assert_eq!(admission.held(What::Requests), 0, "one that listens is no request any more");
     assert!(granted.frame().await.is_some());
     drop(granted);
     nothing();

@@ -195,16 +195,28 @@ impl Trial {
     fn publish(&mut self, name: &'static str, random: &mut Random) {
         let superseded = self.turns.iter().copied().find(|turn| self.model.open != Some(*turn));
         if let Some(turn) = superseded.filter(|_| random.one_in(2)) {
-            assert!(self.mailbox.deliver(Addressee::Turn(turn), &notice(name)).is_none());
+            let delivered = self.mailbox.deliver(Addressee::Turn(turn), &notice(name));
+            assert!(!matches!(delivered, Delivered::Noted(Some(_))), "{delivered:?}");
         }
         let Some(turn) = self.model.open else {
             return;
         };
         let before = self.model.due.len();
+        let was_due = self.model.due.contains_key(name);
         if !self.model.ended {
             self.model.publish(name);
         }
-        let reader = self.mailbox.deliver(Addressee::Turn(turn), &notice(name));
+        let delivered = self.mailbox.deliver(Addressee::Turn(turn), &notice(name));
+        match delivered {
+            Delivered::Merged => assert!(was_due && !self.model.ended, "two are made one only where one waits"),
+            Delivered::Noted(_) => assert!(!was_due && !self.model.ended, "one that waits is not noted again"),
+            // One that waits may not be wanted any more.
+            Delivered::Unwanted => {}
+        }
+        let reader = match delivered {
+            Delivered::Noted(reader) => reader,
+            Delivered::Unwanted | Delivered::Merged => None,
+        };
         let is_news = self.model.due.len() > before;
         assert_eq!(reader.is_some(), is_news && self.waits, "the reader is woken where there is news, and only then");
         self.waits &= reader.is_none();

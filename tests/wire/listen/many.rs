@@ -102,7 +102,7 @@ async fn limit_in_all(cx: Cx) {
 }
 
 async fn limit_by_principal(cx: Cx) {
-    let limits = Limits::default().listeners(7).listeners_by_principal(2);
+    let limits = Limits::default().listeners(7).listeners_by_caller(2);
     let site = Site::built(cx, script(), |builder| {
         let principal = |head: &http::request::Parts| {
             let name = head.headers.get(ACCOUNT)?.to_str().ok()?;
@@ -136,7 +136,7 @@ async fn limit_by_principal(cx: Cx) {
 }
 
 async fn no_listeners_at_all(cx: Cx) {
-    for limits in [Limits::default().listeners(0), Limits::default().listeners_by_principal(0)] {
+    for limits in [Limits::default().listeners(0), Limits::default().listeners_by_caller(0)] {
         let site = Site::built(cx, script(), |builder| {
             builder.limits(limits).principal(|_| Some(Principal::new("everybody")))
         })

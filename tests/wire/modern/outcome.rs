@@ -344,12 +344,12 @@ async fn ends_with_answer_when_cut(cx: Cx) {
     let limits = Limits::default().handler_time(Duration::from_secs(5));
     let service = StreamableHttpService::builder(ending()).limits(limits).build().expect("a service");
     let response = whole(cx.serve(service).await.send(ask("hang")).await).await;
-    assert_eq!(response["error"], json!({"code": INTERNAL, "message": "Internal error"}), "out of time");
+    assert_eq!(response["error"], json!({"code": INTERNAL, "message": "The request timed out"}));
 
     let service = StreamableHttpService::new(ending());
     let answer = cx.serve(service.clone()).await.send(ask("hang")).await;
     let (report, response) = tokio::join!(service.drain(Duration::from_secs(5)), whole(answer));
-    assert_eq!(response["error"], json!({"code": INTERNAL, "message": "Internal error"}), "drained");
+    assert_eq!(response["error"], json!({"code": INTERNAL, "message": "The server is shutting down"}));
     assert_eq!((report.in_flight, report.cut), (1, 1));
 }
 

@@ -83,7 +83,7 @@ async fn many(cx: Cx) {
 
 /// Subscriptions have a limit of their own, and take no request its place.
 async fn as_many_as_may(cx: Cx) {
-    for limits in [Limits::default().listeners_by_principal(3), Limits::default().listeners(3)] {
+    for limits in [Limits::default().listeners_by_caller(3), Limits::default().listeners(3)] {
         let limits = limits.in_flight(1);
         let mut peer = Peer::built(cx.revision, Script::echo(json!([])).declaring(everything()), 1 << 20, |builder| {
             builder.limits(limits)

@@ -43,17 +43,34 @@ impl Seen {
 
 /// Why messages were refused, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Refusals(Arc<Mutex<Vec<RefusalKind>>>);
+pub struct Refusals(Arc<Mutex<Vec<Heard>>>);
+
+/// What is heard of a refusal.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub kind: RefusalKind,
+    pub subject: Option<String>,
+    pub explanation: String,
+}
 
 impl Refusals {
     /// Those since the last time.
     pub fn take(&self) -> Vec<RefusalKind> {
+        self.heard().into_iter().map(|heard| heard.kind).collect()
+    }
+
+    /// Those since the last time, with all that is told of them.
+    pub fn heard(&self) -> Vec<Heard> {
         std::mem::take(&mut self.0.lock().expect("nobody panicked"))
     }
 }
 
 impl Observer for Refusals {
     fn refused(&self, refusal: &Refusal) {
-        self.0.lock().expect("nobody panicked").push(refusal.kind());
+        self.0.lock().expect("nobody panicked").push(Heard {
+            kind: refusal.kind(),
+            subject: refusal.subject().map(str::to_owned),
+            explanation: refusal.explain().to_string(),
+        });
     }
 }

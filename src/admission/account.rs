@@ -1,0 +1,144 @@
+//! What one caller holds.
+
+use std::sync::Arc;
+
+use super::{Book, CallerKey, Counts, What};
+use crate::protocol::refusal::{Refusal, RefusalKind};
+
+/// A caller's own share.
+#[derive(Debug)]
+pub(super) struct Own {
+    book: Arc<Book>,
+    number: u64,
+    key: CallerKey,
+    held: Counts,
+}
+
+impl Own {
+    pub(super) fn new(book: &Arc<Book>, number: u64, key: CallerKey) -> Self {
+        Self { book: Arc::clone(book), number, key, held: Counts::default() }
+    }
+}
+
+impl Drop for Own {
+    /// Nobody holds anything of it any more. A new one may stand in its place already.
+    fn drop(&mut self) {
+        let mut shard = self.book.shard(&self.key);
+        if shard.get(&self.key).is_some_and(|own| own.strong_count() == 0) {
+            shard.remove(&self.key);
+        }
+    }
+}
+
+/// What is left of a share or of the whole is not enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The caller has as much as one caller may have.
+    Own,
+    /// All callers together have all there is.
+    Whole,
+}
+
+impl From<Full> for Refusal {
+    fn from(full: Full) -> Self {
+        Self::new(match full {
+            Full::Own => RefusalKind::CallerLimit,
+            Full::Whole => RefusalKind::Overloaded,
+        })
+    }
+}
+
+/// A caller's account. Cheap to clone; one without a share of its own is the same for all such callers.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    book: Arc<Book>,
+    own: Option<Arc<Own>>,
+}
+
+impl Account {
+    pub(super) fn new(book: &Arc<Book>, own: Option<Arc<Own>>) -> Self {
+        Self { book: Arc::clone(book), own }
+    }
+
+    /// Tells callers apart while they hold anything. 0 for all that have no share of their own.
+    pub(crate) fn number(&self) -> u64 {
+        self.own.as_ref().map_or(0, |own| own.number)
+    }
+
+    /// Takes an amount, until the hold is dropped.
+    pub(crate) fn take(&self, what: What, amount: usize) -> Result<Hold, Full> {
+        self.charge(what, amount)?;
+        Ok(Hold { account: self.clone(), what, amount })
+    }
+
+    /// Takes a request's place. Whoever leaves too much unread of what was asked for before gets no more.
+    pub(crate) fn take_request(&self) -> Result<Hold, Full> {
+        let most = self.book.limits.queue_bytes_by_caller;
+        if self.own.as_ref().is_some_and(|own| own.held.get(What::QueueBytes) >= most) {
+            return Err(Full::Own);
+        }
+        self.take(What::Requests, 1)
+    }
+
+    fn charge(&self, what: What, amount: usize) -> Result<(), Full> {
+        let most = self.book.most(what);
+        if let Some(own) = &self.own {
+            if !own.held.take(what, amount, most.by_caller) {
+                return Err(Full::Own);
+            }
+        }
+        if !self.book.held.take(what, amount, most.in_all) {
+            self.own.iter().for_each(|own| own.held.give_back(what, amount));
+            return Err(Full::Whole);
+        }
+        Ok(())
+    }
+
+    /// Counts an amount that cannot be refused any more.
+    pub(super) fn add(&self, what: What, amount: usize) {
+        self.own.iter().for_each(|own| own.held.add(what, amount));
+        self.book.held.add(what, amount);
+    }
+
+    pub(super) fn give_back(&self, what: What, amount: usize) {
+        self.own.iter().for_each(|own| own.held.give_back(what, amount));
+        self.book.held.give_back(what, amount);
+    }
+
+    /// Whether so much more would be too much, for the caller or in all.
+    pub(super) fn would_overflow(&self, what: What, amount: usize) -> bool {
+        let most = self.book.most(what);
+        let past = |held: usize, most: usize| held.saturating_add(amount) > most;
+        self.own.as_ref().is_some_and(|own| past(own.held.get(what), most.by_caller))
+            || past(self.book.held.get(what), most.in_all)
+    }
+
+    /// How much the caller holds; `None` where it has no share of its own.
+    #[cfg(test)]
+    pub(crate) fn own(&self, what: What) -> Option<usize> {
+        self.own.as_ref().map(|own| own.held.get(what))
+    }
+}
+
+/// What a caller has taken, until dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    account: Account,
+    what: What,
+    amount: usize,
+}
+
+impl Hold {
+    /// Takes more of the same.
+    pub(crate) fn grow(&mut self, amount: usize) -> Result<(), Full> {
+        self.account.charge(self.what, amount)?;
+        self.amount += amount;
+        Ok(())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.account.give_back(self.what, self.amount);
+    }
+}

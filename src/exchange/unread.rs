@@ -1,0 +1,180 @@
+//! Event streams that nobody reads any more: found by one lazy sweeper and given up, as if their connection had broken.
+//!
+//! A stream whose client is there is polled at least for its comments. So none of them needs a timer of its own for this:
+//! each poll leaves a trace, and the sweeper looks for fresh traces now and then.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+
+use crate::limits::{Limits, NEVER};
+use crate::server::Server;
+
+/// Looks at a stream without a fresh trace before it is given up.
+const LOOKS: u32 = 4;
+
+/// The streams that are watched.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    next: AtomicU64,
+    streams: Mutex<HashMap<u64, Seen>>,
+    is_swept: AtomicBool,
+}
+
+/// What the sweeper has seen of a stream.
+#[derive(Debug)]
+struct Seen {
+    stream: Weak<Watched>,
+    /// `None` before the first look.
+    polls: Option<u32>,
+    /// How often in a row there was no fresh trace.
+    quiet: u32,
+}
+
+impl Seen {
+    /// Whether this was one look too many.
+    fn is_unread(&mut self, stream: &Watched) -> bool {
+        let polls = Some(stream.polls.load(Ordering::Relaxed));
+        self.quiet = if polls == self.polls { self.quiet + 1 } else { 0 };
+        self.polls = polls;
+        self.quiet >= LOOKS
+    }
+}
+
+/// A stream that is watched.
+pub(super) struct Watched {
+    polls: AtomicU32,
+    /// Whether it has been given up, or has ended.
+    is_over: AtomicBool,
+    /// What giving it up means. Dropped with the stream.
+    give_up: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Watched {
+    /// Somebody reads.
+    pub(super) fn polled(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// It is over. Whether that is new.
+    pub(super) fn end(&self) -> bool {
+        !self.is_over.swap(true, Ordering::AcqRel)
+    }
+
+    /// What giving it up means, to be done once.
+    pub(super) fn give_up(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        self.give_up.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}
+
+impl Unread {
+    /// Watches a stream. Returns the number under which to let it go.
+    pub(super) fn watch(server: &Arc<Server>, give_up: impl FnOnce() + Send + 'static) -> (u64, Arc<Watched>) {
+        let unread = &server.lifecycle.unread;
+        let stream = Arc::new(Watched {
+            polls: AtomicU32::new(0),
+            is_over: AtomicBool::new(false),
+            give_up: Mutex::new(Some(Box::new(give_up))),
+        });
+        let number = unread.next.fetch_add(1, Ordering::Relaxed);
+        unread.streams().insert(number, Seen { stream: Arc::downgrade(&stream), polls: None, quiet: 0 });
+        unread.start_sweeper(server);
+        (number, stream)
+    }
+
+    pub(super) fn let_go(&self, number: u64) {
+        self.streams().remove(&number);
+    }
+
+    /// How many are watched.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.streams().len()
+    }
+
+    /// One task for all streams, which ends with the last of them or with the transport.
+    fn start_sweeper(&self, server: &Arc<Server>) {
+        // Outside a runtime no stream gets as far as to wait.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if !self.is_swept.swap(true, Ordering::AcqRel) {
+            let sweeper = Sweeper { server: Arc::downgrade(server), on_duty: true };
+            runtime.spawn(sweep(sweeper, interval(&server.limits)));
+        }
+    }
+
+    /// Takes out the streams that have gone unread for too long.
+    fn look(&self) -> Vec<Arc<Watched>> {
+        // Dropped under no lock: it may be the last of a stream.
+        let (mut unread, mut read) = (Vec::new(), Vec::new());
+        self.streams().retain(|_, seen| {
+            let stream = seen.stream.upgrade();
+            let is_unread = stream.as_ref().is_some_and(|stream| seen.is_unread(stream));
+            let is_kept = stream.is_some() && !is_unread;
+            if is_unread { &mut unread } else { &mut read }.extend(stream);
+            is_kept
+        });
+        unread
+    }
+
+    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Seen>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Comments are due in between, or it could not be told whether anybody is there.
+fn interval(limits: &Limits) -> Duration {
+    let time = limits.unread_time.max(limits.keep_alive.saturating_mul(3)).min(NEVER);
+    (time / LOOKS).max(Duration::from_millis(1))
+}
+
+async fn sweep(mut sweeper: Sweeper, interval: Duration) {
+    loop {
+        sleep(interval).await;
+        let Some(server) = sweeper.server.upgrade() else {
+            return;
+        };
+        let unread = &server.lifecycle.unread;
+        for stream in unread.look() {
+            server.lifecycle.give_up(&stream);
+        }
+        if unread.streams().is_empty() {
+            unread.is_swept.swap(false, Ordering::AcqRel);
+            // One that was opened in between saw a sweeper at work.
+            if unread.streams().is_empty() || unread.is_swept.swap(true, Ordering::AcqRel) {
+                sweeper.on_duty = false;
+                return;
+            }
+        }
+    }
+}
+
+/// The one at work. If its runtime is shut down, the next stream that is opened finds another.
+struct Sweeper {
+    server: Weak<Server>,
+    on_duty: bool,
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.upgrade().filter(|_| self.on_duty) {
+            server.lifecycle.unread.is_swept.store(false, Ordering::Release);
+        }
+    }
+}
