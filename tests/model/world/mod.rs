@@ -115,7 +115,8 @@ impl World {
         let bit = |bit: u8| head & 1 << bit != 0;
         let (acts, changes) = (Arc::new(Acts::default()), Changes::new());
         let mut limits = Limits::default().session_idle(Duration::from_secs(600)).ask_time(Duration::from_secs(5));
-        limits = limits.stored_for(Duration::from_secs(1 << 20));
+        // What is kept and what is not read goes by number here, not by time.
+        limits = limits.stored_for(Duration::from_secs(1 << 20)).unread_time(Duration::from_secs(1 << 20));
         if bit(2) {
             limits = limits.commit_after(Duration::ZERO);
         }
