@@ -174,7 +174,7 @@ async fn auth_tells_the_way_in() {
                 sign(issuer, resource, scope, -1),
                 sign(issuer, "http://127.0.0.1:1/mcp", scope, 60),
                 sign("http://localhost:9001", resource, scope, 60),
-                format!("{}A", token),
+                format!("{token}A"),
                 token.rsplit_once('.').unwrap().0.to_owned() + ".",
             ] {
                 let (status, challenge, _) = call("look", Some(&wrong)).await;
