@@ -94,6 +94,12 @@
 //! client cancels it by `notifications/cancelled` or deletes the session. Then nothing is answered. With an
 //! [`EventStore`] the client can resume the stream that it lost.
 //!
+//! # Many callers
+//!
+//! [`Limits`] bound what all callers hold together, and what one of them may: a caller that takes all it can get leaves
+//! the rest to the others. It is known by its [`Principal`]; say with [`peer`](StreamableHttpBuilder::peer) how the others
+//! are told apart, such as by their address.
+//!
 //! # Where to read on
 //!
 //! - [`guide`]: a page for each subject, and questions by symptom.

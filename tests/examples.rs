@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderName, Request, Response, StatusCode, Uri, header};
@@ -123,6 +123,81 @@ async fn axum_stops_gracefully() {
     let mut last_words = String::new();
     axum.stdout.read_to_string(&mut last_words).unwrap();
     assert_eq!(last_words, "[DrainReport { in_flight: 0, cut: 0 }]\n");
+}
+
+/// From nothing to a token, and from that to one that allows more, by what the answers say.
+#[tokio::test]
+async fn auth_tells_the_way_in() {
+    let auth = Example::start("auth");
+    for wire in [Wire::H1, Wire::H2] {
+        for request in [legacy, modern] {
+            let call = async |tool: &str, token: Option<&str>| {
+                let mut request = request("tools/call", json!({ "name": tool }));
+                request.headers_mut().remove(header::AUTHORIZATION);
+                if let Some(token) = token {
+                    request.headers_mut().insert(header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
+                }
+                let response = auth.exchange(wire, request).await;
+                let (head, body) = response.into_parts();
+                let challenge = head.headers.get(header::WWW_AUTHENTICATE).map(|value| value.to_str().unwrap());
+                let challenge = challenge.unwrap_or_default().to_owned();
+                let body = body.collect().await.unwrap().to_bytes();
+                (head.status, challenge, String::from_utf8(body.to_vec()).unwrap())
+            };
+            let (status, challenge, _) = call("look", None).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED);
+            assert_eq!(parameter(&challenge, "error"), None, "{challenge}");
+            let scope = parameter(&challenge, "scope").unwrap();
+            let at = parameter(&challenge, "resource_metadata").unwrap();
+            let get = Request::get(at.parse::<Uri>().unwrap().path()).body(Full::default()).unwrap();
+            let (status, document) = auth.send(wire, get).await;
+            assert_eq!(status, StatusCode::OK);
+            let document: Value = serde_json::from_str(&document).unwrap();
+            assert_eq!(document["resource"], format!("http://{}/mcp", auth.address));
+            let issuer = document["authorization_servers"][0].as_str().unwrap();
+            let resource = document["resource"].as_str().unwrap();
+
+            let token = sign(issuer, resource, scope, 60);
+            let (status, _, body) = call("look", Some(&token)).await;
+            assert!(
+                status == StatusCode::OK && body.contains("ada") && body.contains("sees a file"),
+                "{status} {body}"
+            );
+            let (status, challenge, _) = call("delete", Some(&token)).await;
+            assert_eq!(status, StatusCode::FORBIDDEN);
+            assert_eq!(parameter(&challenge, "error"), Some("insufficient_scope"), "{challenge}");
+            let more = sign(issuer, resource, parameter(&challenge, "scope").unwrap(), 60);
+            let (status, _, body) = call("delete", Some(&more)).await;
+            assert!(status == StatusCode::OK && body.contains("has deleted it"), "{status} {body}");
+
+            for wrong in [
+                sign(issuer, resource, scope, -1),
+                sign(issuer, "http://127.0.0.1:1/mcp", scope, 60),
+                sign("http://localhost:9001", resource, scope, 60),
+                format!("{token}A"),
+                token.rsplit_once('.').unwrap().0.to_owned() + ".",
+            ] {
+                let (status, challenge, _) = call("look", Some(&wrong)).await;
+                assert_eq!(status, StatusCode::UNAUTHORIZED, "{wrong}");
+                assert_eq!(parameter(&challenge, "error"), Some("invalid_token"), "{challenge}");
+            }
+        }
+    }
+}
+
+/// A parameter of a challenge.
+fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = challenge.split_once(&format!(" {name}=\""))?;
+    Some(rest.split_once('"').unwrap().0)
+}
+
+/// What the authorization server would give ada.
+fn sign(issuer: &str, resource: &str, scope: &str, seconds: i64) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let expires = now.checked_add_signed(seconds).unwrap();
+    let claims = json!({"iss": issuer, "sub": "ada", "aud": resource, "scope": scope, "exp": expires});
+    let key = jsonwebtoken::EncodingKey::from_secret(b"our secret");
+    jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).unwrap()
 }
 
 /// What they serve by HTTP they serve on a pipe too.

@@ -91,6 +91,32 @@ async fn actix() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn metrics() {
+    let metrics = Example::start("metrics", &[]);
+    let client = metrics.client(Version::H1, None);
+    for revision in ERAS {
+        assert_eq!(text(&call(&client, revision, "hello", json!({})).await), "Hello!");
+        assert_eq!(client.call(revision, "acme/anything", ()).await.error()["code"], -32601);
+    }
+    let _session = client.session(Revision::V2025_11_25).await;
+    let wrong = client.call(Revision::V2026_07_28, "tools/call", json!({ "name": "hello" })).header("mcp-name", "x");
+    assert_eq!(wrong.await.status, 400);
+
+    let page = Client::new(Remote::new(metrics.address.parse().unwrap(), Version::H1, None)).path("/metrics");
+    let page = page.send(http::Request::get("/metrics").body("".into()).unwrap()).await.to_string();
+    for line in [
+        r#"mcp_exchanges_total{era="modern",revision="2026-07-28",method="tools/call",outcome="result"} 1"#,
+        r#"mcp_exchanges_total{era="legacy",revision="2025-06-18",method="other",outcome="error"} 1"#,
+        r#"mcp_refusals_total{kind="HeaderMismatch"} 1"#,
+        "mcp_sessions 1",
+        "mcp_exchanges_in_flight 0",
+    ] {
+        // The client shows a text that is no JSON-RPC as Rust writes it.
+        assert!(page.contains(&line.escape_debug().to_string()), "{line} is not in {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tls() {
     let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = std::env::temp_dir().join(format!("mcp-transport-tls-{}", std::process::id()));

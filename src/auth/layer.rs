@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER,
@@ -56,8 +55,9 @@ pub(crate) struct StreamsEnd(pub(crate) SystemTime);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenStreams {
-    /// It ends as if the server had closed it, and the client opens another with a new token: who may not come in any
-    /// more hears no more.
+    /// It ends as when the server closes it, with its response: who may not come in any more hears no more. Up to
+    /// 2025-11-25 clients open another by themselves. On 2026-07-28 that is left to the application that uses the client:
+    /// where its users would miss changes that everybody may hear of, choose the other.
     #[default]
     EndAtExpiry,
     /// It goes on until either side closes it.
@@ -237,8 +237,11 @@ impl<V> Auth<V> {
     fn refuse(&self, kind: RefusalKind, head: &request::Parts) -> Response<ResponseBody> {
         let refusal = Refusal::new(kind);
         self.observer.refused(&refusal);
-        let body = if head.method == Method::HEAD { Bytes::new() } else { refusal_frame(&refusal).json() };
-        let mut response = Response::new(ResponseBody::full(body));
+        let body = match head.method {
+            Method::HEAD => ResponseBody::empty(),
+            _ => ResponseBody::full(refusal_frame(&refusal).json()),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = kind.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -36,7 +36,7 @@ pub(crate) struct Lifecycle {
     cuts: AtomicUsize,
     idle: Notify,
     /// The event streams over HTTP, as far as they are read.
-    pub(super) unread: Unread,
+    pub(crate) unread: Unread,
     next: AtomicU64,
     waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
 }

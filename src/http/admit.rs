@@ -20,6 +20,7 @@ use crate::session::SessionState;
 use crate::subscribe;
 
 /// What becomes of a request once its head is judged.
+#[allow(clippy::large_enum_variant)] // gone as soon as it is looked at, and a box would be an allocation
 pub(super) enum Admitted {
     /// Its body is read.
     Post,

@@ -171,7 +171,9 @@ impl StreamableHttpBuilder {
     /// notifications, also those that the transport answers itself (`initialize`, `subscriptions/listen`,
     /// `resources/subscribe`, `ping`), and for a GET that opens or resumes a stream. It is not asked for what brings to
     /// an end what is under way: responses, cancellations and the DELETE of a session. A batch (2025-03-26) is allowed as
-    /// a whole or not at all; the responses and cancellations in it count either way.
+    /// a whole or not at all; the responses and cancellations in it count either way. Each round of a request with
+    /// questions (2026-07-28) is a request of its own. What the transport asks the handler for by itself, the list of
+    /// tools to check a call's headers against, is no attempt of the client's.
     ///
     /// What is denied gets 403. With [`Denied::insufficient_scope`] the answer says which scopes to ask for (2026-07-28,
     /// "Step-Up Authorization Flow"); behind an `AuthLayer` (feature `auth`) it also says where.

@@ -40,6 +40,8 @@ pub(crate) struct GeneralStream {
     /// What it begins with: the first byte goes out at once, so that the client and all proxies see the stream open.
     greeting: Option<Bytes>,
     ended: bool,
+    /// The last to go: by then nothing of the stream holds the session any more.
+    _releases: Releases,
 }
 
 /// Where its events come from.
@@ -64,6 +66,7 @@ impl Source {
         move || {
             close();
             session.touch();
+            session.released();
             drop(hold);
         }
     }
@@ -124,6 +127,7 @@ impl GeneralStream {
             ends: Ends::default(),
             greeting: Some(greeting),
             ended: false,
+            _releases: Releases(Arc::clone(session)),
         }
     }
 
@@ -186,6 +190,15 @@ impl Drop for GeneralStream {
             kept.general.close(*turn);
         }
         self.session.touch();
+    }
+}
+
+/// Tells a session that its stream is gone.
+struct Releases(Arc<SessionState>);
+
+impl Drop for Releases {
+    fn drop(&mut self) {
+        self.0.released();
     }
 }
 

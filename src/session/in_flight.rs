@@ -86,5 +86,6 @@ impl Drop for Lease {
         // Used until now: a look in between must not find it idle since the request came.
         self.session.touch();
         self.session.in_flight().release(&self.key);
+        self.session.released();
     }
 }

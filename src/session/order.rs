@@ -2,7 +2,8 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -16,9 +17,37 @@ const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 /// All sessions in the order in which they give way, among all and among those of their caller.
 ///
 /// What happens in a session does not move it: where it stands is what was known of it last, and it stands too early if
-/// anything. Whoever looks moves what stands wrong, and so no session more than once within [`MINIMUM_IDLE`].
+/// anything. Whoever looks moves what stands wrong, and so no session more than once within [`MINIMUM_IDLE`]. One that is
+/// held open is set aside, until what held it is [gone](SetAside::released).
 #[derive(Debug, Default)]
-pub(super) struct Order(Mutex<State>);
+pub(super) struct Order {
+    state: Mutex<State>,
+    released: Arc<Released>,
+}
+
+/// The addresses of sessions that were set aside and are perhaps held no longer.
+#[derive(Debug, Default)]
+struct Released(Mutex<Vec<usize>>);
+
+/// A session's way back from being set aside.
+#[derive(Debug, Default)]
+pub(crate) struct SetAside {
+    is_set_aside: AtomicBool,
+    released: OnceLock<Arc<Released>>,
+}
+
+impl SetAside {
+    /// Something that held the session is gone. Cheap, unless the session was set aside.
+    pub(super) fn released(&self, session: &SessionState) {
+        // Either whoever sets it aside sees that it is held no longer, or this sees that it was set aside.
+        fence(Ordering::SeqCst);
+        if self.is_set_aside.load(Ordering::Relaxed) && self.is_set_aside.swap(false, Ordering::AcqRel) {
+            if let Some(released) = self.released.get() {
+                released.0.lock().unwrap_or_else(PoisonError::into_inner).push(address(session));
+            }
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -30,7 +59,7 @@ struct State {
 }
 
 /// Where a session stands. Those whose client never said that it is ready stand before all others, by their birth; the
-/// others by when they were last in use.
+/// others by when they were last in use; those that are held open behind them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Standing {
     rank: Rank,
@@ -43,6 +72,7 @@ struct Standing {
 enum Rank {
     Unready,
     Ready,
+    Held,
 }
 
 /// Whose sessions are asked for.
@@ -57,6 +87,7 @@ impl Order {
     pub(super) fn enter(&self, session: &Arc<SessionState>, caller: u64) {
         // Held still, for the application has yet to hear of it; but that does not last.
         let standing = Standing { rank: Rank::Unready, since: session.born(), session: address(session) };
+        let _ = session.set_aside().released.set(Arc::clone(&self.released));
         self.state().insert(caller, standing, Arc::clone(session));
     }
 
@@ -67,24 +98,21 @@ impl Order {
 
     /// The session that gives way first; `None` where none does.
     pub(super) fn first(&self, among: Among) -> Option<Arc<SessionState>> {
+        let released = std::mem::take(&mut *self.released.0.lock().unwrap_or_else(PoisonError::into_inner));
         let now = Instant::now();
         let mut state = self.state();
+        released.into_iter().for_each(|session| state.stand_again(session));
         loop {
             let (standing, session) = state.first(among)?;
             let is_young = now.saturating_duration_since(standing.since) < MINIMUM_IDLE;
-            if standing.rank == Rank::Ready && is_young {
+            if standing.rank == Rank::Held || standing.rank == Rank::Ready && is_young {
                 // And so are all that stand behind it.
                 return None;
             }
-            let due = Standing::of(&session, now);
-            if due == standing && !session.is_closed() {
+            if !session.is_closed() && Standing::of(&session) == standing {
                 return Some(session);
             }
-            // One that is closed is being taken out.
-            let caller = state.remove(standing.session).map(|(caller, _)| caller);
-            if let Some(caller) = caller.filter(|_| !session.is_closed()) {
-                state.insert(caller, due, session);
-            }
+            state.stand_again(standing.session);
         }
     }
 
@@ -98,7 +126,7 @@ impl Order {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,6 +145,13 @@ impl State {
         self.in_all.insert(standing, session);
     }
 
+    /// Moves a session to where it belongs. One that is closed is being taken out.
+    fn stand_again(&mut self, session: usize) {
+        if let Some((caller, session)) = self.remove(session).filter(|(_, session)| !session.is_closed()) {
+            self.insert(caller, Standing::of(&session), session);
+        }
+    }
+
     /// Returns whose it was, and the session, to be dropped under no lock.
     fn remove(&mut self, session: usize) -> Option<(u64, Arc<SessionState>)> {
         let (caller, standing) = self.places.remove(&session)?;
@@ -131,9 +166,18 @@ impl State {
 }
 
 impl Standing {
-    fn of(session: &Arc<SessionState>, now: Instant) -> Self {
-        let (rank, since) = match (session.is_held(), session.is_initialized()) {
-            (true, _) => (Rank::Ready, now),
+    /// Where a session belongs. One that is held is set aside by this.
+    fn of(session: &Arc<SessionState>) -> Self {
+        let is_set_aside = &session.set_aside().is_set_aside;
+        let is_held = session.is_held() && {
+            is_set_aside.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let is_held = session.is_held();
+            is_set_aside.store(is_held, Ordering::Relaxed);
+            is_held
+        };
+        let (rank, since) = match (is_held, session.is_initialized()) {
+            (true, _) => (Rank::Held, session.born()),
             (false, true) => (Rank::Ready, session.last_used()),
             (false, false) => (Rank::Unready, session.born()),
         };

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::application::Application;
 use super::in_flight::InFlight;
+use super::order::SetAside;
 use super::waiters::Waiters;
 use crate::cancel::CancelCause;
 use crate::exchange::InitializeParams;
@@ -91,6 +92,8 @@ pub(crate) struct SessionState {
     initialized: AtomicBool,
     closed: AtomicBool,
     announced: AtomicBool,
+    /// Whether it was set aside among those that give way, for it was held.
+    set_aside: SetAside,
     born: Instant,
     /// Milliseconds after birth.
     last_used: AtomicU64,
@@ -114,6 +117,7 @@ impl SessionState {
             initialized: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             announced: AtomicBool::new(false),
+            set_aside: SetAside::default(),
             born: Instant::now(),
             last_used: AtomicU64::new(0),
         }
@@ -211,6 +215,16 @@ impl SessionState {
     /// The application has heard of it.
     pub(crate) fn set_announced(&self) {
         self.announced.store(true, Ordering::Release);
+        self.released();
+    }
+
+    pub(super) fn set_aside(&self) -> &SetAside {
+        &self.set_aside
+    }
+
+    /// Something that held it open is gone.
+    pub(crate) fn released(&self) {
+        self.set_aside.released(self);
     }
 
     /// Whether work or an open stream holds it open, or the application has yet to hear of it.
@@ -274,5 +288,6 @@ impl Drop for AnswerStream {
     fn drop(&mut self) {
         self.0.touch();
         self.0.answers.fetch_sub(1, Ordering::AcqRel);
+        self.0.released();
     }
 }

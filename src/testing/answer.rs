@@ -31,6 +31,8 @@ pub struct Answer {
     pub messages: Vec<Value>,
     /// The body, where it was no JSON-RPC.
     text: String,
+    /// Whether its stream was one that can be resumed.
+    pub(super) is_resumable: bool,
 }
 
 impl Answer {
@@ -202,11 +204,11 @@ impl AnswerStream {
         while let Some(message) = self.next().await {
             messages.push(message);
         }
-        let text = match &self.reading {
-            Reading::Events(_) => String::new(),
-            Reading::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        let (text, is_resumable) = match &self.reading {
+            Reading::Events(events) => (String::new(), events.is_resumable()),
+            Reading::Text(bytes) => (String::from_utf8_lossy(bytes).into_owned(), false),
         };
-        Answer { status: self.status, headers: self.headers, messages, text }
+        Answer { status: self.status, headers: self.headers, messages, text, is_resumable }
     }
 
     fn read(&mut self, data: &[u8]) {

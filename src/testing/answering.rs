@@ -69,11 +69,9 @@ impl Call {
                 }
                 messages.push(message);
             }
-            match messages.last().and_then(|message| message.get("result")) {
-                Some(result) if result.get("resultType").is_some_and(|kind| kind == "input_required") => {
-                    next = again.round(result, &mut answer);
-                }
-                _ => {
+            match messages.last().and_then(input_required) {
+                Some(result) => next = again.round(result, &mut answer),
+                None => {
                     let mut whole = stream.finish().await;
                     whole.messages = messages;
                     return whole;
@@ -112,26 +110,41 @@ impl Again {
 
     /// The request of the next round.
     fn round(&self, result: &Value, answer: &mut impl FnMut(&str, &Value) -> Value) -> Call {
-        let Ok(mut message) = serde_json::from_slice::<Value>(self.request.body()) else {
+        let Ok(sent) = serde_json::from_slice::<Value>(self.request.body()) else {
             fail("what was sent is no JSON");
         };
-        let requests = result.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
-        let answers: Map<_, _> = requests
-            .filter_map(|(key, request)| asked(request).map(|(method, params)| (key.clone(), answer(method, params))))
-            .collect();
-        if let Some(id) = message.get_mut("id") {
-            *id = self.next_id.fetch_add(1, Ordering::Relaxed).into();
-        }
-        if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
-            params.insert("inputResponses".to_owned(), answers.into());
-            params.remove("requestState");
-            params.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
-        }
-        self.with(&message)
+        self.with(&next_round(sent, self.next_id.fetch_add(1, Ordering::Relaxed), result, answer))
     }
 }
 
+/// The result of a response that asks for input first.
+pub(super) fn input_required(response: &Value) -> Option<&Value> {
+    response.get("result").filter(|result| result.get("resultType").is_some_and(|kind| kind == "input_required"))
+}
+
+/// The request of the next round.
+pub(super) fn next_round(
+    mut message: Value,
+    number: u64,
+    result: &Value,
+    answer: &mut impl FnMut(&str, &Value) -> Value,
+) -> Value {
+    let requests = result.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
+    let answers: Map<_, _> = requests
+        .filter_map(|(key, request)| asked(request).map(|(method, params)| (key.clone(), answer(method, params))))
+        .collect();
+    if let Some(id) = message.get_mut("id") {
+        *id = number.into();
+    }
+    if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
+        params.insert("inputResponses".to_owned(), answers.into());
+        params.remove("requestState");
+        params.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
+    }
+    message
+}
+
 /// The method and the params of a request.
-fn asked(message: &Value) -> Option<(&str, &Value)> {
+pub(super) fn asked(message: &Value) -> Option<(&str, &Value)> {
     Some((message.get("method")?.as_str()?, message.get("params").unwrap_or(&Value::Null)))
 }

@@ -119,6 +119,11 @@ impl Client {
         self
     }
 
+    /// What the client declares that it can do.
+    pub(super) const fn declared(&self) -> &Value {
+        &self.capabilities
+    }
+
     /// Calls this path. Default: `/mcp`. A bare service answers on any.
     ///
     /// # Panics

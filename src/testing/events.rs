@@ -11,6 +11,8 @@ pub(super) struct Events {
     data: Option<String>,
     /// The id that came last, of an event with data or without.
     id: Option<String>,
+    /// Whether the client was told when to come back.
+    retries: bool,
 }
 
 impl Events {
@@ -32,6 +34,11 @@ impl Events {
         self.id.as_deref()
     }
 
+    /// Whether there is anything to come back with or after (up to 2025-11-25).
+    pub(super) const fn is_resumable(&self) -> bool {
+        self.id.is_some() || self.retries
+    }
+
     /// Reads a line; an empty one ends an event.
     fn line(&mut self, line: &str) -> Option<String> {
         if line.is_empty() {
@@ -40,6 +47,7 @@ impl Events {
         if let Some(value) = value(line, "id:") {
             self.id = Some(value.to_owned());
         }
+        self.retries |= line.starts_with("retry:");
         if let Some(value) = value(line, "data:") {
             self.data = Some(match self.data.take() {
                 Some(data) => data + "\n" + value,

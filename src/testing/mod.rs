@@ -37,9 +37,40 @@
 //! cloned will do, such as an `axum::Router` with its layers. For a stack behind a socket, or a client of another
 //! make, [`request`] writes the right request and leaves the sending to you.
 //!
-//! In a session: call `initialize`, and send `mcp-session-id` from its headers with [`Call::header`]. GET and DELETE go
-//! through [`Client::send`]. What the server asks is answered by [`Call::answering`]; up to 2025-11-25 that takes a session
-//! whose `initialize` declared the capability, and `notifications/initialized`.
+//! [`everywhere`](fn@everywhere) runs a handler under every revision on every transport, compares what clients read, and
+//! looks for words of the wrong era.
+//!
+//! [`Client::session`] opens a session. What the server asks is answered by [`Call::answering`]; up to 2025-11-25 that takes
+//! a session. Any other request, right or wrong, goes through [`Client::send`].
+//!
+//! A byte stream needs no client of ours: give the transport one end of a pipe, and write and read lines at the other.
+//!
+//! ```
+//! # use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
+//! # struct Hello;
+//! # impl McpHandler for Hello {
+//! #     fn server_info(&self) -> ServerInfo { ServerInfo::new("hello", "1") }
+//! #     fn capabilities(&self) -> Capabilities { Capabilities::new() }
+//! #     async fn request(&self, _: Request, _: RequestContext) -> Result<Reply, McpError> { Reply::empty() }
+//! # }
+//! use mcp_transport::StdioTransport;
+//! use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let (ours, theirs) = duplex(64 * 1024);
+//! let (reader, writer) = split(theirs);
+//! let transport = StdioTransport::new(Hello, reader, writer);
+//! tokio::spawn(async move { transport.serve().await });
+//!
+//! let (reader, mut writer) = split(ours);
+//! writer.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await?;
+//! let mut line = String::new();
+//! BufReader::new(reader).read_line(&mut line).await?;
+//! assert_eq!(line, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! Under `#[tokio::test(start_paused = true)]` time passes only when everything waits, so that commit times, keep-alive
 //! comments and deadlines are tested without waiting for them.
@@ -50,7 +81,9 @@ mod answer;
 mod answering;
 mod client;
 mod events;
+mod everywhere;
 mod request;
+mod session;
 #[cfg(test)]
 mod tests;
 
@@ -58,7 +91,9 @@ use std::fmt;
 
 pub use self::answer::{Answer, AnswerStream};
 pub use self::client::{Body, Call, Client};
+pub use self::everywhere::{Carrier, Everywhere, Outcome, Place, everywhere};
 pub use self::request::{mirrored, request};
+pub use self::session::ClientSession;
 
 /// Ends the test that cannot go on.
 #[track_caller]

@@ -41,16 +41,20 @@ fn listen_for_panics() {
     });
 }
 
-/// The steps of a script that fails, and what went wrong.
-fn fails(script: &[u8]) -> Option<Vec<String>> {
+/// Runs a script. Returns how many requests it took, or its steps and what went wrong.
+fn outcome(script: &[u8]) -> Result<usize, Vec<String>> {
     listen_for_panics();
     PANICS.set(Some(Vec::new()));
     let mut trace = Vec::new();
     let result = catch_unwind(AssertUnwindSafe(|| world::run(script, &mut trace)));
     let panics = PANICS.take().unwrap_or_default();
-    let failed = result.is_err() || !panics.is_empty();
-    trace.extend(panics);
-    failed.then_some(trace)
+    match result {
+        Ok(requests) if panics.is_empty() => Ok(requests),
+        _ => {
+            trace.extend(panics);
+            Err(trace)
+        }
+    }
 }
 
 /// Leaves out what the failure does not need.
@@ -61,7 +65,7 @@ fn shortened(mut script: Vec<u8>) -> Vec<u8> {
         at -= 1;
         let mut shorter = script.clone();
         shorter.drain(1 + 4 * at..5 + 4 * at);
-        if fails(&shorter).is_some() {
+        if outcome(&shorter).is_err() {
             script = shorter;
             steps -= 1;
             at = at.min(steps);
@@ -70,13 +74,13 @@ fn shortened(mut script: Vec<u8>) -> Vec<u8> {
     script
 }
 
-fn try_out(what: &str, script: &[u8]) {
-    if fails(script).is_some() {
-        println!("{what} fails; the steps that it takes:");
+/// Returns how many requests a script took.
+fn try_out(what: &str, script: &[u8]) -> usize {
+    outcome(script).unwrap_or_else(|_| {
         let short = shortened(script.to_vec());
-        let trace = fails(&short).unwrap_or_default();
+        let trace = outcome(&short).err().unwrap_or_default();
         panic!("{what} fails, shortened to {short:?}:\n{}", trace.join("\n"));
-    }
+    })
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -85,10 +89,12 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn random_scripts() {
-    let first = number("MODEL_SEED").unwrap_or(1);
-    for seed in first..first + number("MODEL_CASES").unwrap_or(500) {
-        try_out(&format!("MODEL_SEED={seed}"), &script(seed));
+    let (first, cases) = (number("MODEL_SEED").unwrap_or(1), number("MODEL_CASES").unwrap_or(500));
+    let mut requests = 0;
+    for seed in first..first + cases {
+        requests += try_out(&format!("MODEL_SEED={seed}"), &script(seed));
     }
+    println!("{cases} scripts from {first} on, {requests} requests");
 }
 
 #[test]

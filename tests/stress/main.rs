@@ -9,6 +9,7 @@
 
 mod asks;
 mod drops;
+mod hostile;
 mod measure;
 mod panics;
 mod resume;

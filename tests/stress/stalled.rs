@@ -38,9 +38,9 @@ impl<F: Future> Future for Polls<F> {
 }
 
 /// What one call took: polls for its head, polls for its body, bytes, time.
-type Cost = (usize, usize, usize, Duration);
+pub type Cost = (usize, usize, usize, Duration);
 
-async fn cost(service: &StreamableHttpService, request: Request<Bytes>) -> Cost {
+pub async fn cost(service: &StreamableHttpService, request: Request<Bytes>) -> Cost {
     let since = Instant::now();
     let (answer, head) = Polls::of(service.handle(request.map(Full::new))).await;
     assert_eq!(answer.status(), StatusCode::OK);

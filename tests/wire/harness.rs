@@ -15,9 +15,9 @@ use mcp_transport::{Era, Revision};
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service;
 
-use crate::ledger;
 use crate::support::client::Client;
 use crate::support::server::{self, Body, BoxError, Server};
+use crate::{ledger, limits};
 
 /// How long a trial may take by the wall clock; one that is still running then hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -106,6 +106,8 @@ impl Cx {
 pub struct Wire {
     trials: Vec<Trial>,
     rows: BTreeSet<String>,
+    /// The trials without their revision and carrier.
+    names: BTreeSet<String>,
 }
 
 #[allow(dead_code)]
@@ -200,7 +202,8 @@ impl Wire {
 
     /// All trials, and the one that compares them with the ledger.
     pub fn into_trials(self) -> Vec<Trial> {
-        let Self { mut trials, rows } = self;
+        let Self { mut trials, rows, names } = self;
+        trials.push(Trial::test("limits", move || limits::table::check(&names).map_err(Failed::from)));
         trials.push(Trial::test("ledger", move || ledger::check(&rows).map_err(Failed::from)));
         trials
     }
@@ -210,6 +213,7 @@ impl Wire {
         F: Fn(Cx) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
+        self.names.insert(row.to_owned());
         let requirement: Vec<_> = row.splitn(3, '/').take(2).collect();
         self.rows.insert(format!("{scope}/{}", requirement.join("/")));
         for &revision in revisions {

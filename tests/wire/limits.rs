@@ -1,5 +1,11 @@
 //! The limits that came with sessions: each reached, and one just below.
 
+mod bodies;
+mod callers;
+mod queued;
+pub mod table;
+mod unread;
+
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +13,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;
-use mcp_transport::{CancelCause, Capabilities, Limits, Principal, Revision, StreamableHttpService};
+use mcp_transport::{CancelCause, Capabilities, Limits, PeerKey, Principal, Revision, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -31,16 +37,55 @@ pub fn register(wire: &mut Wire) {
     wire.modern_part_of_any("limit/each/listeners", Carriers::Every, listeners);
     wire.modern_part_of_any("limit/each/listeners-by-caller", Carriers::Every, listeners_by_caller);
     wire.any("limit/each/listeners-elsewhere", Carriers::Every, listeners_elsewhere);
+    wire.harness("limits-of-callers-are-checked", Carriers::Clock, |_| async { table::checked() });
+    bodies::register(wire);
+    callers::register(wire);
+    queued::register(wire);
+    unread::register(wire);
 }
+
+/// From which connection a request comes, as the services of these tests see it.
+const PEER: &str = "x-peer";
 
 fn serving(stage: &Stage, limits: Limits) -> StreamableHttpService {
     let capabilities = Capabilities::new().tools_list_changed();
-    let builder = StreamableHttpService::builder(stage.script().declaring(capabilities)).limits(limits);
-    let builder = builder.principal(|head| {
-        let account = head.headers.get(ACCOUNT)?.to_str().ok()?;
-        Some(Principal::new(account))
-    });
+    serves(stage.script().declaring(capabilities), limits)
+}
+
+fn serves(script: Script, limits: Limits) -> StreamableHttpService {
+    let builder = StreamableHttpService::builder(script).limits(limits);
+    let named = |head: &http::request::Parts, header: &str| Some(head.headers.get(header)?.to_str().ok()?.to_owned());
+    let builder = builder.principal(move |head| Some(Principal::new(named(head, ACCOUNT)?)));
+    let builder = builder.peer(move |head| Some(PeerKey::new(named(head, PEER)?)));
     builder.build().expect("a service")
+}
+
+/// 429 with the id of what it answers, where that was read, and when to come back.
+async fn too_much(answer: Answer, id: Option<Value>) {
+    assert_ne!(answer.header(RETRY_AFTER.as_str()), "");
+    assert_eq!(answer.header(SESSION_ID), "");
+    answer.error(StatusCode::TOO_MANY_REQUESTS, -32600, id.as_ref()).await;
+}
+
+/// A handler that sends as many messages as its `messages` says, of about as many bytes as its `pad` says, and then holds
+/// its answer where its `hold` says so. Counts what it has sent.
+fn filling(sent: &Arc<AtomicUsize>) -> Script {
+    let sent = Arc::clone(sent);
+    Script::new(move |request, cx| {
+        let sent = Arc::clone(&sent);
+        async move {
+            let params: Value = request.params()?;
+            let pad = "x".repeat(usize::try_from(params["pad"].as_u64().unwrap_or_default()).expect("a length"));
+            for n in 0..params["messages"].as_u64().unwrap_or_default() {
+                cx.notify("notifications/x", json!({"n": n, "pad": pad})).await?;
+                sent.fetch_add(1, Ordering::SeqCst);
+            }
+            if params["hold"] == true {
+                pending::<()>().await;
+            }
+            mcp_transport::Reply::of(json!({"done": true}))
+        }
+    })
 }
 
 /// 503 with the id of what it answers, and when to come back.
@@ -54,7 +99,16 @@ fn defaults() {
     let told = format!("{:?}", Limits::default());
     let documented = [
         "batch: 100,",
+        "body_bytes_by_caller: 67108864,",
+        "body_bytes_in_all: 268435456,",
+        "body_time: 30s,",
         "in_flight: 1024,",
+        "in_flight_by_caller: 2048,",
+        "in_flight_in_all: 16384,",
+        "queue_bytes_by_caller: 67108864,",
+        "queue_bytes_in_all: 268435456,",
+        "unread_time: 300s,",
+        "sessions_by_caller: 1000,",
         "listeners: 16384,",
         "listeners_by_caller: 1024,",
         "session_idle: 1800s,",
@@ -357,18 +411,26 @@ async fn listeners_by_caller(cx: Cx) {
     too_busy(client.send(listen(Some("one"))).await, "sub").await;
 }
 
-/// Neither answers that stream nor the general streams of sessions count.
+/// Answers that stream do not count, and the general streams of sessions do.
 async fn listeners_elsewhere(cx: Cx) {
     let stage = Stage::default();
-    let client = cx.serve(serving(&stage, Limits::default().listeners(1))).await;
+    let service = serving(&stage, Limits::default().listeners(2));
+    let client = cx.serve(service.clone()).await;
     let session = session::open(&client, Revision::V2025_06_18).await;
-    let general = session.listen().await;
     let mut answer = client.send(Call::of(cx.revision, "x/hold", json!({"name": "held", "tell": 1}))).await;
     answer.next_message().await.expect("an event");
+    let general = session.listen().await;
     let listener = listening(&client, None).await;
     too_busy(client.send(listen(None)).await, "sub").await;
     let other = session::open(&client, Revision::V2024_11_05).await;
-    drop((general, listener, other.listen().await));
+    let refused = client.send(other.get()).await;
+    assert_ne!(refused.header(RETRY_AFTER.as_str()), "");
+    refused.error(StatusCode::SERVICE_UNAVAILABLE, -32603, None).await;
+    drop(general);
+    while service.counts().streams > 2 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    drop((other.listen().await, listener));
     stage.release("held");
     assert_eq!(answer.events().await.len(), 1);
 }

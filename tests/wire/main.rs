@@ -23,6 +23,7 @@ mod limits;
 mod listen;
 mod modern;
 mod origin;
+mod principals;
 mod publish;
 mod result;
 mod resume;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     general::register(&mut wire);
     shutdown::register(&mut wire);
     listen::register(&mut wire);
+    principals::register(&mut wire);
     publish::register(&mut wire);
     resume::register(&mut wire);
     limits::register(&mut wire);

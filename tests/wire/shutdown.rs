@@ -1,5 +1,6 @@
 //! The end of a transport: what a drain still lets in, what it ends and in which order, and what it reports.
 
+mod load;
 mod sessions;
 
 use std::future::{Future, poll_fn};
@@ -33,6 +34,7 @@ pub fn register(wire: &mut Wire) {
     wire.any("shutdown/drain/all", Carriers::Every, all);
     wire.any("shutdown/drain/unread", Carriers::Clock, unread);
     wire.any("shutdown/drain/axum", Carriers::Sockets, under_axum);
+    load::register(wire);
     sessions::register(wire);
 }
 

@@ -23,8 +23,9 @@ use self::handler::Acts;
 use self::slot::{Looked, Slot};
 use self::stream::{Call, Change, Due, Stream};
 
-/// Runs a script and panics where the service does not do what the model says. Returns the steps in words.
-pub fn run(script: &[u8], trace: &mut Vec<String>) {
+/// Runs a script, and panics where the service does not do what the model says. The steps go into the trace, in words.
+/// Returns how many requests it took.
+pub fn run(script: &[u8], trace: &mut Vec<String>) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         let (head, steps) = script.split_first().unwrap_or((&0, &[]));
@@ -37,7 +38,8 @@ pub fn run(script: &[u8], trace: &mut Vec<String>) {
         }
         trace.push("end".to_owned());
         world.end().await;
-    });
+        world.sent
+    })
 }
 
 /// A session as its client knows it.
@@ -107,6 +109,8 @@ struct World {
     /// Which call asked a question, by session and id.
     asks: HashMap<(usize, u64), usize>,
     next_id: usize,
+    /// How many requests there were.
+    sent: usize,
     draining: bool,
 }
 
@@ -115,7 +119,8 @@ impl World {
         let bit = |bit: u8| head & 1 << bit != 0;
         let (acts, changes) = (Arc::new(Acts::default()), Changes::new());
         let mut limits = Limits::default().session_idle(Duration::from_secs(600)).ask_time(Duration::from_secs(5));
-        limits = limits.stored_for(Duration::from_secs(1 << 20));
+        // What is kept and what is not read goes by number here, not by time.
+        limits = limits.stored_for(Duration::from_secs(1 << 20)).unread_time(Duration::from_secs(1 << 20));
         if bit(2) {
             limits = limits.commit_after(Duration::ZERO);
         }
@@ -148,6 +153,7 @@ impl World {
             ids: Vec::new(),
             asks: HashMap::new(),
             next_id: 1,
+            sent: 0,
             draining: false,
         }
     }
@@ -165,6 +171,7 @@ impl World {
     }
 
     fn connect(&mut self, request: Request<Bytes>, reads: Reads, at: usize) -> usize {
+        self.sent += 1;
         let slot = Slot::send(&self.service, request);
         self.connections.push(Connection { slot, reads, at, superseded: false, lenient: false });
         let connection = self.connections.len() - 1;
@@ -174,6 +181,7 @@ impl World {
 
     /// Sends what is answered at once, and returns status and answer.
     async fn ask(&mut self, request: Request<Bytes>) -> (StatusCode, http::HeaderMap, Value) {
+        self.sent += 1;
         let answer = Slot::send(&self.service, request);
         let Slot::Waiting(mut answering) = answer else { unreachable!() };
         for _ in 0..200 {

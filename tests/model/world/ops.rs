@@ -143,7 +143,8 @@ impl World {
         self.next_id += 1;
         let mut call = Call::new(act.clone(), id, None);
         call.is_modern = revision == MODERN;
-        let request = wire::named(usize::from(who & 1), wire::call(revision, "prompts/get", params(&act), id));
+        call.person = usize::from(who & 1);
+        let request = wire::named(call.person, wire::call(revision, "prompts/get", params(&act), id));
         let request = self.accepting(request, b, &mut call);
         let stream = self.enter(None, vec![call]);
         let connection = self.connect(request, Reads::Answer(stream), 0);
@@ -423,22 +424,28 @@ impl World {
         }
         let (tag, id) = (asked[usize::from(a) % asked.len()], self.next_id);
         self.next_id += 1;
-        let mut params = params(&self.calls[tag].act);
-        params["requestState"] = self.calls[tag].state.clone().expect("a state");
-        params["inputResponses"] = json!({"q": {"action": "accept", "content": {"word": "x"}}});
-        // Nobody's name was bob or ann for all rounds: try both, one of them is right.
-        let mut taken = 0;
-        for person in 0..2 {
-            let mut params = params.clone();
-            if b & 0x80 != 0 {
-                params["tell"] = json!(7);
-            }
-            params["wait"] = json!(self.calls[tag].act.wait);
-            let request = wire::named(person, wire::call(MODERN, "prompts/get", params, id));
-            let slot = self.connect(wire::with("accept", "application/json", request), Reads::Anything, 0);
-            taken += usize::from(self.connections[slot].slot.is_waiting());
+        let call = &self.calls[tag];
+        if call.act.wait > 0 {
+            return "a round that takes time".to_owned();
         }
-        format!("another round of {tag}, taken up for {taken}")
+        let (owner, state) = (call.person, call.state.clone().expect("a state"));
+        let (person, is_changed) = (usize::from(b >> 2 & 1), b & 0x80 != 0);
+        let mut params = params(&call.act);
+        params["requestState"] = state;
+        params["inputResponses"] = json!({"q": {"action": "accept", "content": {"word": "x"}}});
+        if is_changed {
+            params["tell"] = json!(7);
+        }
+        let request = wire::named(person, wire::call(MODERN, "prompts/get", params, id));
+        let (status, _, answer) = self.ask(wire::with("accept", "application/json", request)).await;
+        if person == owner && !is_changed {
+            let heard = &answer["result"]["heard"];
+            assert_eq!((status, &heard["action"]), (StatusCode::OK, &json!("accept")), "{answer}");
+            assert_eq!((&answer["id"], &answer["result"]["tag"]), (&json!(id), &json!(tag)));
+        } else {
+            assert_eq!((status, &answer["error"]["code"]), (StatusCode::BAD_REQUEST, &json!(-32602)), "{answer}");
+        }
+        format!("another round of {tag} by {}, changed: {is_changed}", wire::PEOPLE[person])
     }
 
     fn batch(&mut self, session: Option<usize>, a: u8, b: u8) -> String {

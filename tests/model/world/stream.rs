@@ -14,6 +14,8 @@ pub struct Call {
     pub id: usize,
     /// The number of its session; `None` where it belongs to none.
     pub session: Option<usize>,
+    /// Who asks, where it belongs to no session.
+    pub person: usize,
     pub is_modern: bool,
     pub json_only: bool,
     /// Its client took it back, perhaps too late.
@@ -34,6 +36,7 @@ impl Call {
             act,
             id,
             session,
+            person: 0,
             is_modern: false,
             json_only: false,
             cancelled: false,

@@ -23,6 +23,7 @@ pub fn register(wire: &mut Wire) {
     wire.any("auth/allowed/never", Carriers::Every, never);
     wire.any("auth/allowed/injection", Carriers::Every, injection);
     wire.any("auth/allowed/no-layer", Carriers::Every, no_layer);
+    wire.any("auth/allowed/panics", Carriers::Every, panics);
     wire.any_legacy("auth/never-blocked", Carriers::Every, never_blocked);
     wire.modern_part_of_any("auth/never-blocked/modern", Carriers::Every, never_blocked_modern);
     wire.only(Revision::V2025_03_26, "auth/batch", Carriers::Every, batch);
@@ -261,6 +262,23 @@ async fn no_layer(cx: Cx) {
     assert_eq!(answer.header(WWW_AUTHENTICATE.as_str()), expected);
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
     assert_eq!(client.send(call().header(session::ACCOUNT, "one")).await.status, StatusCode::OK);
+}
+
+/// A rule that cannot tell lets nobody in.
+async fn panics(cx: Cx) {
+    let site = Site::ruled(cx, |attempt| match attempt.name() {
+        Some("a") => std::panic::resume_unwind(Box::new("on purpose")),
+        _ => Ok(()),
+    })
+    .await;
+    let answer = site.client.send(bearing(site.call(), "alice")).await;
+    assert_eq!(answer.header(WWW_AUTHENTICATE.as_str()), "");
+    let error = answer.error(StatusCode::INTERNAL_SERVER_ERROR, -32603, Some(&ID.into())).await;
+    assert_eq!(error, json!({"code": -32603, "message": "Internal error"}));
+    assert_eq!(site.behind.take(), [RefusalKind::HookPanicked]);
+    assert_eq!(site.ran(), [""; 0]);
+    let other = Call::of(cx.revision, "prompts/get", json!({"name": "b"}));
+    assert_eq!(site.client.send(bearing(other, "alice")).await.status, StatusCode::OK);
 }
 
 /// What brings to its end what is under way.

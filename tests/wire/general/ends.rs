@@ -53,7 +53,8 @@ async fn closed_by_drain(cx: Cx) {
 /// At the cap, sessions with an open stream stay, however long they have been silent.
 async fn not_evicted(cx: Cx) {
     let stage = Stage::default();
-    let service = builder(&stage).limits(Limits::default().sessions(2)).build().expect("a service");
+    let service =
+        builder(&stage).limits(Limits::default().sessions(2).unread_time(Duration::MAX)).build().expect("a service");
     let client = cx.serve(service.clone()).await;
     let raw = session::start(&client, cx.revision).await;
     raw.result("resources/subscribe", json!({"uri": super::END})).await;
