@@ -29,8 +29,8 @@ pub(super) enum Admitted {
 }
 
 /// Climbs the rungs of the head.
-pub(super) fn admit(shared: &Shared, parts: &request::Parts) -> Admitted {
-    let mut answered = match judge(shared, parts) {
+pub(super) fn admit(shared: &Shared, parts: &request::Parts, origin: Verdict<'_>) -> Admitted {
+    let mut answered = match judge(shared, parts, origin) {
         Ok(None) => return Admitted::Post,
         Ok(Some(response)) => response,
         Err(refusal) => respond::refuse(shared, &refusal),
@@ -43,23 +43,27 @@ pub(super) fn admit(shared: &Shared, parts: &request::Parts) -> Admitted {
 }
 
 /// The origin that a browser must be told is allowed.
-pub(super) fn cors_origin(shared: &Shared, parts: &request::Parts) -> Option<HeaderValue> {
-    match shared.gate.origins.judge(&parts.headers) {
+pub(super) fn cors_origin(origin: Verdict<'_>) -> Option<HeaderValue> {
+    match origin {
         Verdict::Allowed(origin) => Some(origin.clone()),
         Verdict::Absent | Verdict::Refused => None,
     }
 }
 
-fn judge(shared: &Shared, parts: &request::Parts) -> Result<Option<Response<ResponseBody>>, Refusal> {
+fn judge(
+    shared: &Shared,
+    parts: &request::Parts,
+    origin: Verdict<'_>,
+) -> Result<Option<Response<ResponseBody>>, Refusal> {
     if shared.server.lifecycle.is_draining() && !is_exempt(shared, parts) {
         return Err(Refusal::new(RefusalKind::Draining));
     }
-    shared.gate.judge(parts)?;
+    shared.gate.judge(parts, origin)?;
     match parts.method {
         Method::POST => Ok(None),
         Method::GET => get(shared, parts).map(Some),
         Method::DELETE => delete(shared, parts).map(Some),
-        _ => Ok(Some(preflight(shared, parts))),
+        _ => Ok(Some(preflight(shared, parts, origin))),
     }
 }
 
@@ -113,8 +117,8 @@ fn not_modern(parts: &request::Parts) -> Result<(), Refusal> {
     }
 }
 
-fn preflight(shared: &Shared, parts: &request::Parts) -> Response<ResponseBody> {
-    let origin = cors_origin(shared, parts);
+fn preflight(shared: &Shared, parts: &request::Parts, origin: Verdict<'_>) -> Response<ResponseBody> {
+    let origin = cors_origin(origin);
     let methods = HeaderValue::from_static(shared.gate.allowed_methods());
     let mut response = respond::empty(StatusCode::NO_CONTENT);
     *response.headers_mut() = cors::preflight(&parts.headers, origin.as_ref(), methods);

@@ -47,8 +47,9 @@ pin_project! {
 impl<B: Body<Data: Buf>> ResponseFuture<B> {
     pub(super) fn new(shared: Arc<Shared>, request: Request<B>) -> Self {
         let (parts, body) = request.into_parts();
-        let origin = admit::cors_origin(&shared, &parts);
-        let state = match admit::admit(&shared, &parts) {
+        let judged = shared.gate.origins.judge(&parts.headers);
+        let origin = admit::cors_origin(judged);
+        let state = match admit::admit(&shared, &parts, judged) {
             Admitted::Post => State::Reading { body, reader: Reader::default(), parts: Some(parts) },
             Admitted::Answered(response) => State::Ready { response: Some(response) },
         };

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -43,11 +44,14 @@ pub(super) struct ParameterSources {
     changes: AtomicU64,
     kept: Mutex<HashMap<Option<Principal>, Arc<Kept>>>,
     reported: Mutex<HashSet<Box<str>>>,
+    hasher: RandomState,
 }
 
 #[derive(Debug)]
 struct Kept {
-    listing: Listing,
+    listing: Arc<Listing>,
+    /// The hash of the page it was read from, where that was the only one. Most lists stay as they are.
+    page: Option<u64>,
     changes: u64,
     until: Instant,
 }
@@ -139,30 +143,37 @@ impl ParameterSources {
     async fn refresh(&self, call: &Arc<Call>) -> Option<Arc<Kept>> {
         let changes = self.changes();
         let listed = listing::ask(call).await?;
-        Some(self.keep(call, listed, changes))
+        Some(self.keep(call, Arc::new(listed), None, changes))
     }
 
     /// Learns from a page that was served. `changes` is the count when it was asked for: what has changed since, it may
     /// not show.
     fn learn(&self, call: &Call, result: &[u8], changes: u64) {
+        let is_first = !listing::has_cursor(call);
+        let hash = self.hasher.hash_one(result);
+        let known = self.kept().get(&call.principal).cloned();
+        if let Some(known) = known.filter(|known| is_first && known.page == Some(hash)) {
+            self.keep(call, Arc::clone(&known.listing), Some(hash), changes);
+            return;
+        }
         let most = call.server.limits.listing_tools;
         let Some(page) = Page::read(result).filter(|page| page.tools() <= most) else {
             return;
         };
-        if page.is_whole() && !listing::has_cursor(call) {
-            self.keep(call, Listing::of(page), changes);
+        if page.is_whole() && is_first {
+            self.keep(call, Arc::new(Listing::of(page)), Some(hash), changes);
             return;
         }
         if let Some(known) = self.fresh(call.principal.as_ref()) {
-            let listing = known.listing.with(page);
-            let kept = Kept { listing, changes: known.changes, until: known.until };
+            let listing = Arc::new(known.listing.with(page));
+            let kept = Kept { listing, page: None, changes: known.changes, until: known.until };
             self.put(call, kept);
         }
     }
 
-    fn keep(&self, call: &Call, listing: Listing, changes: u64) -> Arc<Kept> {
+    fn keep(&self, call: &Call, listing: Arc<Listing>, page: Option<u64>, changes: u64) -> Arc<Kept> {
         let until = Instant::now() + listing.time_to_live().unwrap_or(KEPT);
-        self.put(call, Kept { listing, changes, until })
+        self.put(call, Kept { listing, page, changes, until })
     }
 
     fn put(&self, call: &Call, new: Kept) -> Arc<Kept> {

@@ -19,12 +19,16 @@ pub(crate) struct Gate {
 /// One rung: returns why it fails.
 type Check = fn(&Gate, &request::Parts) -> Option<RefusalKind>;
 
-/// The ladder below the body, in order. Draining, the rung before, and the body, the rung after, are the shell's.
-const HEAD: [Check; 5] = [origin, host, method, content_type, accepted];
+/// The ladder below the body, in order, from the origin up. Draining, the rung before, and the body, the rung after, are
+/// the shell's.
+const HEAD: [Check; 4] = [host, method, content_type, accepted];
 
 impl Gate {
-    /// Climbs the ladder; the first rung that fails answers.
-    pub(crate) fn judge(&self, parts: &request::Parts) -> Result<(), Refusal> {
+    /// Climbs the ladder; the first rung that fails answers. The origin has been judged, for the answer names it too.
+    pub(crate) fn judge(&self, parts: &request::Parts, origin: Verdict<'_>) -> Result<(), Refusal> {
+        if origin == Verdict::Refused {
+            return Err(Refusal::new(RefusalKind::OriginNotAllowed));
+        }
         match HEAD.iter().find_map(|check| check(self, parts)) {
             Some(kind) => Err(Refusal::new(kind)),
             None => Ok(()),
@@ -35,10 +39,6 @@ impl Gate {
     pub(crate) fn allowed_methods(&self) -> &'static str {
         if self.revisions.serves(Era::Legacy) { "POST, GET, DELETE" } else { "POST" }
     }
-}
-
-fn origin(gate: &Gate, parts: &request::Parts) -> Option<RefusalKind> {
-    matches!(gate.origins.judge(&parts.headers), Verdict::Refused).then_some(RefusalKind::OriginNotAllowed)
 }
 
 fn host(gate: &Gate, parts: &request::Parts) -> Option<RefusalKind> {

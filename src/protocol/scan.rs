@@ -175,7 +175,11 @@ pub(crate) fn scan(text: &[u8], caps: Caps) -> Result<Scanned, Fault> {
     }
     scanner.white_space();
     let scanned = match scanner.peek() {
-        b'{' => Scanned::Object(scanner.message()?.1),
+        b'{' => {
+            let mut members = Members::default();
+            scanner.message(&mut members)?;
+            Scanned::Object(members)
+        }
         b'[' => Scanned::Array(scanner.elements(caps.elements)?),
         _ => {
             scanner.value()?;
@@ -241,17 +245,16 @@ impl Scanner<'_> {
             return Ok(Element { span: self.value()?, members: None });
         }
         self.base = self.at;
-        let (span, members) = self.message()?;
+        let mut members = Members::default();
+        let span = self.message(&mut members)?;
         let span = span.offset(self.base);
         self.base = 0;
         Ok(Element { span, members: Some(members) })
     }
 
     /// At `{`: a message.
-    fn message(&mut self) -> Result<(Span, Members), Fault> {
-        let mut members = Members::default();
-        let m = &mut members;
-        let span = self.object(|scanner, key| match key {
+    fn message(&mut self, m: &mut Members) -> Result<Span, Fault> {
+        self.object(|scanner, key| match key {
             b"jsonrpc" => scanner.once(&mut m.jsonrpc, &mut m.duplicate),
             b"id" => {
                 if m.id.is_some() {
@@ -270,8 +273,7 @@ impl Scanner<'_> {
             b"result" => scanner.last(&mut m.result),
             b"error" => scanner.last(&mut m.error),
             _ => scanner.value().map(drop),
-        })?;
-        Ok((span, members))
+        })
     }
 
     fn params(&mut self, m: &mut Members) -> Result<Span, Fault> {

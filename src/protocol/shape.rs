@@ -30,7 +30,8 @@ use super::names::method;
 use super::revision::{Era, Revision};
 use super::scan::inside::{elements, entries};
 
-/// Whether a reply has any of `resultType`, `ttlMs` and `cacheScope`. It knows without being read again.
+/// Whether a reply has any of `resultType`, `ttlMs` and `cacheScope`, or a `structuredContent` that is no object. It knows
+/// without being read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hints {
     None,
@@ -76,9 +77,8 @@ pub(crate) fn input_required(revision: Revision, json: &[u8]) -> Edits {
 /// Whether anything in the results of the method, beside the hints, has a shape of its own in the revision.
 fn is_shaped(method: &str, revision: Revision) -> bool {
     match method {
-        method::TOOLS_CALL => true,
         method::TOOLS_LIST => knows_structured_content(revision),
-        method::PROMPTS_GET => content::is_shaped(revision),
+        method::TOOLS_CALL | method::PROMPTS_GET => content::is_shaped(revision),
         _ => false,
     }
 }

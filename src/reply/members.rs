@@ -13,13 +13,16 @@ pub(super) enum Member {
     ResultType,
     TtlMs,
     CacheScope,
+    /// Only looked at.
+    StructuredContent,
     Meta,
     /// Of `_meta`, all others of the result.
     ServerInfo,
 }
 
 impl Member {
-    pub(super) const OF_RESULT: &'static [Self] = &[Self::ResultType, Self::TtlMs, Self::CacheScope, Self::Meta];
+    pub(super) const OF_RESULT: &'static [Self] =
+        &[Self::ResultType, Self::TtlMs, Self::CacheScope, Self::StructuredContent, Self::Meta];
     pub(super) const OF_META: &'static [Self] = &[Self::ServerInfo];
 
     /// The one of `known` that has this key.
@@ -32,6 +35,7 @@ impl Member {
             Self::ResultType => "resultType",
             Self::TtlMs => "ttlMs",
             Self::CacheScope => "cacheScope",
+            Self::StructuredContent => "structuredContent",
             Self::Meta => "_meta",
             Self::ServerInfo => names::meta::SERVER_INFO,
         }
@@ -61,6 +65,7 @@ pub(super) struct Places {
     result_type: Option<Place>,
     ttl_ms: Option<Place>,
     cache_scope: Option<Place>,
+    structured_content: Option<Place>,
     meta: Option<Place>,
     server_info: Option<Place>,
     written: Written,
@@ -72,6 +77,7 @@ impl Places {
             Member::ResultType => self.result_type,
             Member::TtlMs => self.ttl_ms,
             Member::CacheScope => self.cache_scope,
+            Member::StructuredContent => self.structured_content,
             Member::Meta => self.meta,
             Member::ServerInfo => self.server_info,
         }
@@ -89,10 +95,11 @@ impl Places {
         self.written
     }
 
-    /// Remembers where a member stands, which it does once.
+    /// Remembers where a member stands, which it does once if it is judged or stamped.
     pub(super) fn record(&mut self, member: Member, place: Place) -> Result<(), ReplyFault> {
         match self.slot(member).replace(place) {
             None => Ok(()),
+            Some(_) if member == Member::StructuredContent => Ok(()),
             Some(_) => Err(ReplyFault::Twice(member.name())),
         }
     }
@@ -130,8 +137,14 @@ impl Places {
     /// Follows an edit of the buffer, which put `added` bytes in the place of what stood `at`: a whole value, or
     /// nothing.
     pub(super) fn shift(&mut self, at: Place, added: usize) {
-        let all =
-            [&mut self.result_type, &mut self.ttl_ms, &mut self.cache_scope, &mut self.meta, &mut self.server_info];
+        let all = [
+            &mut self.result_type,
+            &mut self.ttl_ms,
+            &mut self.cache_scope,
+            &mut self.structured_content,
+            &mut self.meta,
+            &mut self.server_info,
+        ];
         for place in all.into_iter().flatten() {
             for position in [&mut place.start, &mut place.end] {
                 if *position > at.start {
@@ -146,6 +159,7 @@ impl Places {
             Member::ResultType => &mut self.result_type,
             Member::TtlMs => &mut self.ttl_ms,
             Member::CacheScope => &mut self.cache_scope,
+            Member::StructuredContent => &mut self.structured_content,
             Member::Meta => &mut self.meta,
             Member::ServerInfo => &mut self.server_info,
         }

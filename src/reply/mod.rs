@@ -119,7 +119,8 @@ impl Reply {
     /// Gives the result the shape of a revision up to 2025-11-25.
     pub(crate) fn shape(&mut self, method: &str, revision: Revision) {
         let hinted = [Member::ResultType, Member::TtlMs, Member::CacheScope];
-        let is_hinted = hinted.into_iter().any(|member| self.places.get(member).is_some());
+        let is_structured = self.member(Member::StructuredContent).is_some_and(|json| !json.starts_with(b"{"));
+        let is_hinted = is_structured || hinted.into_iter().any(|member| self.places.get(member).is_some());
         let hints = if is_hinted { Hints::Some } else { Hints::None };
         self.edit(shape::result(method, revision, self.json(), hints));
     }

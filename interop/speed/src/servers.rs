@@ -5,11 +5,19 @@ use std::io::{Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub const ALL: [&str; 5] = ["bare std loop", "mcp-transport", "mcp-transport pipes", "rmcp stdio", "rmcp stdio_pipes"];
+pub const ALL: [&str; 6] = [
+    "bare std loop",
+    "the same, each flushed",
+    "mcp-transport",
+    "mcp-transport pipes",
+    "rmcp stdio",
+    "rmcp stdio_pipes",
+];
 
 pub fn serve(server: &str) {
     match server {
-        "bare std loop" => bare(),
+        "bare std loop" => bare(Flush::All),
+        "the same, each flushed" => bare(Flush::Each),
         "mcp-transport" => runtime().block_on(ours::on_stdio()),
         "mcp-transport pipes" => runtime().block_on(ours::on_pipes()),
         "rmcp stdio" => runtime().block_on(theirs::on_stdio()),
@@ -60,8 +68,17 @@ struct Response<'a> {
     result: CallResult<'a>,
 }
 
-/// Reads what there is, answers it, writes all answers at once.
-fn bare() {
+/// When the bare loop writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    /// All answers to what was read together, as this crate does.
+    All,
+    /// Every answer, as rmcp does.
+    Each,
+}
+
+/// Reads what there is, and answers it.
+fn bare(flush: Flush) {
     let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
     let (mut buffer, mut chunk, mut out) = (Vec::new(), vec![0; 64 << 10], Vec::new());
     loop {
@@ -80,11 +97,18 @@ fn bare() {
             let result = CallResult { content: [Content { r#type: "text", text }] };
             serde_json::to_writer(&mut out, &Response { jsonrpc: "2.0", id, result }).expect("JSON");
             out.push(b'\n');
+            if flush == Flush::Each {
+                write(&mut stdout, &mut out);
+            }
         }
         buffer.drain(..end);
-        stdout.write_all(&out).and_then(|()| stdout.flush()).expect("a pipe");
-        out.clear();
+        write(&mut stdout, &mut out);
     }
+}
+
+fn write(stdout: &mut impl Write, out: &mut Vec<u8>) {
+    stdout.write_all(out).and_then(|()| stdout.flush()).expect("a pipe");
+    out.clear();
 }
 
 mod ours {

@@ -55,9 +55,18 @@ impl<'a> Scanner<'a> {
         Ok(self.span_from(start))
     }
 
-    /// Any value, in a loop: the kinds of the containers opened here are one bit each, 1 for an object.
+    /// Any value. Most are strings.
     pub(super) fn value(&mut self) -> Result<Span, Fault> {
         let start = self.at;
+        if self.peek() == b'"' {
+            self.string()?;
+            return Ok(self.span_from(start));
+        }
+        self.other_value(start)
+    }
+
+    /// Any value, in a loop: the kinds of the containers opened here are one bit each, 1 for an object.
+    fn other_value(&mut self, start: usize) -> Result<Span, Fault> {
         let outside = self.depth;
         let mut kinds = 0u128;
         loop {
@@ -277,23 +286,22 @@ impl<'a> Text<'a> {
     }
 }
 
-/// How many characters a string goes on with before the next quote, backslash or control character.
+/// How many bytes a string goes on with before the next quote, backslash or control character.
 #[inline]
 pub(crate) fn plain_len(text: &[u8]) -> usize {
-    let mut at = 0;
+    let mut rest = text;
     // Most strings end soon, and are passed over eight bytes at a time.
-    while let Some(eight) = text.get(at..).and_then(<[u8]>::first_chunk) {
+    while let Some((eight, after)) = rest.split_first_chunk() {
         let marks = special(u64::from_le_bytes(*eight));
         if marks != 0 {
-            return at + (marks.trailing_zeros() / 8) as usize;
+            return text.len() - rest.len() + (marks.trailing_zeros() / 8) as usize;
         }
-        at += 8;
-        if at == SOON {
-            at += plain_blocks(text.get(at..).unwrap_or_default());
+        rest = after;
+        if text.len() - rest.len() == SOON {
+            rest = rest.get(plain_blocks(rest)..).unwrap_or_default();
         }
     }
-    let rest = text.get(at..).unwrap_or_default();
-    at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+    text.len() - rest.iter().position(|byte| is_special(*byte)).map_or(0, |at| rest.len() - at)
 }
 
 const SOON: usize = 64;

@@ -4,7 +4,7 @@ use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
 /// The result as a client of the revision reads it; `None` where nothing is touched.
 fn shape(method: &str, revision: Revision, json: &str) -> Option<String> {
-    let hinted = ["resultType", "ttlMs", "cacheScope"].iter().any(|name| json.contains(name));
+    let hinted = ["resultType", "ttlMs", "cacheScope", "structuredContent"].iter().any(|name| json.contains(name));
     let edits = result(method, revision, json.as_bytes(), if hinted { Hints::Some } else { Hints::None });
     applied(edits, json)
 }

@@ -34,7 +34,8 @@ impl McpHandler for Echo {
 
 fn main() {
     stage::serve(|| {
-        let limits = Limits::default().sessions(20_000).listeners(20_000).listeners_by_principal(20_000);
+        let limits =
+            Limits::default().sessions(20_000).sessions_by_caller(20_000).listeners(20_000).listeners_by_caller(20_000);
         TowerToHyperService::new(StreamableHttpService::builder(Echo).limits(limits).build().expect("limits"))
     });
 }
