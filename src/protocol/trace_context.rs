@@ -6,6 +6,9 @@ const MOST_BYTES: usize = 8192;
 /// Members of a `tracestate` at most.
 const MOST_MEMBERS: usize = 32;
 
+/// White space that may stand around an item: HTTP's, and no other.
+const BLANKS: [char; 2] = [' ', '\t'];
+
 /// Whether it is a `traceparent`: of version 00, or of a later one that begins like it.
 pub(crate) fn is_traceparent(text: &str) -> bool {
     let mut parts = text.splitn(5, '-');
@@ -19,8 +22,7 @@ pub(crate) fn is_traceparent(text: &str) -> bool {
 
 /// Whether it is a `tracestate`: a list of `key=value`, of which some may be empty.
 pub(crate) fn is_tracestate(text: &str) -> bool {
-    let mut members =
-        text.split(',').map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty());
+    let mut members = text.split(',').map(|member| member.trim_matches(BLANKS)).filter(|member| !member.is_empty());
     let are_members = text.len() <= MOST_BYTES && members.clone().all(is_state);
     are_members && members.next().is_some() && members.count() < MOST_MEMBERS
 }
@@ -50,10 +52,12 @@ fn is_state_key(key: &str, most: usize) -> bool {
 }
 
 fn is_item(member: &str) -> bool {
-    let mut parts = member.split(';').map(|part| part.trim_matches([' ', '\t']));
+    // Around an item there may be blanks; line breaks, which `trim` would take away as well, are part of none.
+    let mut parts = member.split(';').map(|part| part.trim_matches(BLANKS));
     let is_pair = |part: &str| {
-        part.split_once('=')
-            .is_some_and(|(key, value)| is_token(key.trim_end()) && is_baggage_value(value.trim_start()))
+        part.split_once('=').is_some_and(|(key, value)| {
+            is_token(key.trim_end_matches(BLANKS)) && is_baggage_value(value.trim_start_matches(BLANKS))
+        })
     };
     parts.next().is_some_and(is_pair) && parts.all(|property| is_token(property) || is_pair(property))
 }
@@ -118,7 +122,21 @@ mod tests {
         }
         let long = format!("a={}", "x".repeat(8190));
         assert!(is_baggage(&long) && !is_baggage(&format!("{long}x")));
-        for wrong in ["", "a", "a=1,", "a=\"x\"", "a=x y", "a b=1", "a=1;", "a=\\", "a=\u{e4}", "\r\n=x"] {
+        for wrong in [
+            "",
+            "a",
+            "a=1,",
+            "a=\"x\"",
+            "a=x y",
+            "a b=1",
+            "a=1;",
+            "a=\\",
+            "a=\u{e4}",
+            "\r\n=x",
+            "a\n=1",
+            "a=\r\nb",
+            "a=\u{a0}1",
+        ] {
             assert!(!is_baggage(wrong), "{wrong:?}");
         }
     }
