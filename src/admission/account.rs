@@ -74,7 +74,7 @@ impl Account {
     /// Takes a request's place. Whoever leaves too much unread of what was asked for before gets no more.
     pub(crate) fn take_request(&self) -> Result<Hold, Full> {
         let most = self.book.limits.queue_bytes_by_caller;
-        if self.own.as_ref().is_some_and(|own| own.held.get(What::QueueBytes) >= most) {
+        if self.own.as_ref().is_some_and(|own| own.held.get(What::QueueBytes) > most) {
             return Err(Full::Own);
         }
         self.take(What::Requests, 1)

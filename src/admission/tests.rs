@@ -88,3 +88,15 @@ fn of_many_at_once_none_gets_past() {
     });
     assert_eq!((admission.accounts(), admission.held(What::Requests)), (0, 0));
 }
+
+#[test]
+fn who_left_nothing_unread_is_let_in() {
+    let admission = Admission::new(&Limits::default().queue_bytes_by_caller(0));
+    let account = admission.account(named("a"));
+    let gauge = Gauge::of(&account);
+    assert!(account.take_request().is_ok());
+    gauge.add(1);
+    assert_eq!(account.take_request().unwrap_err(), Full::Own);
+    gauge.take_off(1);
+    assert!(account.take_request().is_ok());
+}
