@@ -165,7 +165,8 @@ impl RequestContext {
         self.call.cancellation.cause()
     }
 
-    /// Returns why the client cancelled the request, in its words, where it did and said so.
+    /// Returns why the client cancelled the request, in its words, where it did and said so. Of a reason
+    /// of more than 4 KiB the beginning.
     pub fn cancel_reason(&self) -> Option<&str> {
         self.call.cancel_reason()
     }

@@ -314,8 +314,8 @@ impl Call {
         }
         let params = notification.params().and_then(|json| serde_json::from_slice::<Params>(json).ok());
         if let Some(reason) = params.and_then(|params| params.reason) {
-            // The first one stays.
-            let _ = self.reason.set(reason.into());
+            // The first one stays, for as long as the call does: a stream that is not read, perhaps.
+            let _ = self.reason.set(cut(&reason).into());
         }
         self.cancellation.cancel(CancelCause::Requested);
     }
@@ -380,8 +380,30 @@ impl Call {
     }
 }
 
+/// Bytes of a reason that are kept: what of a body is not counted either.
+const MOST_REASON_BYTES: usize = 4 << 10;
+
+fn cut(reason: &str) -> &str {
+    let end = (0..=MOST_REASON_BYTES).rev().find(|end| reason.is_char_boundary(*end)).unwrap_or_default();
+    if reason.len() <= MOST_REASON_BYTES { reason } else { reason.get(..end).unwrap_or_default() }
+}
+
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("observed", &self.observed()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let whole = "x".repeat(MOST_REASON_BYTES);
+        assert_eq!(cut(&whole), whole);
+        assert_eq!(cut(&format!("{whole}x")), whole);
+        assert_eq!(cut(&format!("x{}", "\u{e9}".repeat(4 << 20))).len(), MOST_REASON_BYTES - 1);
+        assert_eq!(cut(""), "");
     }
 }
