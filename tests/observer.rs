@@ -206,3 +206,24 @@ async fn the_trace_reaches_the_handler_on_every_revision() {
         }
     }
 }
+
+/// Panics when an exchange begins.
+struct Panics;
+
+impl Observer for Panics {
+    fn exchange_started(&self, _: &Exchange<'_>) {
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }
+}
+
+/// Of a session that could not be announced nobody would ever hear again: it would neither give way nor expire.
+#[tokio::test]
+async fn an_observer_that_panics_leaves_no_session() {
+    let service = StreamableHttpService::builder(Reporter).observer(Panics).build().expect("a good configuration");
+    let initialize = tokio::spawn({
+        let client = Client::new(service.clone());
+        async move { drop(client.session(Revision::V2025_11_25).await) }
+    });
+    assert!(initialize.await.is_err_and(|error| error.is_panic()));
+    assert_eq!(service.counts(), mcp_transport::Counts::default());
+}

@@ -158,18 +158,12 @@ impl Post<'_> {
         let shared = self.shared;
         self.session = session;
         let call = Arc::new(Call::new(&shared.server, message, self.into_caller(revision)));
-        let mut opened = call.session.clone();
-        let mut is_announced = false;
+        let mut id = None;
+        let unannounced = call.session.clone().map(|session| Unannounced { shared, session: Some(session) });
         let drive = Drive::start(&call, ticket, |call| {
-            call.session.iter().for_each(|session| shared.sessions.announce(session));
-            is_announced = true;
+            id = unannounced.and_then(Unannounced::announce);
             exchange::answering(call)
         });
-        if !is_announced {
-            // The hook panicked, and `initialize` fails with it.
-            opened.take().iter().for_each(|session| shared.sessions.forget(session));
-        }
-        let id = opened.and_then(|session| HeaderValue::from_str(session.id()).ok());
         // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can be
         // resumed.
         let in_session = call.session.is_some();
@@ -304,6 +298,27 @@ impl Post<'_> {
     fn element_request(&self, call: &Arc<Call>) -> Result<Drive, Refusal> {
         legacy::judge_element(&call.message)?;
         start(self.shared, call, self.ticket_for(&call.message)?)
+    }
+}
+
+/// A session that the application has yet to hear of. Dropped before that, there is none: a hook panicked, and
+/// `initialize` fails with it.
+struct Unannounced<'a> {
+    shared: &'a Shared,
+    session: Option<Arc<SessionState>>,
+}
+
+impl Unannounced<'_> {
+    /// Lets the application hear of it, and returns its id.
+    fn announce(mut self) -> Option<HeaderValue> {
+        self.session.iter().for_each(|session| self.shared.sessions.announce(session));
+        self.session.take().and_then(|session| HeaderValue::from_str(session.id()).ok())
+    }
+}
+
+impl Drop for Unannounced<'_> {
+    fn drop(&mut self) {
+        self.session.iter().for_each(|session| self.shared.sessions.forget(session));
     }
 }
 

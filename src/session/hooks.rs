@@ -11,7 +11,8 @@ use crate::server::Server;
 pub(crate) fn announce(server: &Server, state: &Arc<SessionState>) {
     let session = Session::new(Arc::clone(state));
     server.handler.session_opened(&session);
-    server.observer.session_opened(&session);
+    // Whatever the observer does: a handler that has heard of its beginning will hear of its end.
+    let _ = caught(|| server.observer.session_opened(&session));
     // Only from now on may it give way: its end must not be heard before its beginning.
     state.set_announced();
 }
@@ -20,7 +21,7 @@ pub(crate) fn announce(server: &Server, state: &Arc<SessionState>) {
 pub(crate) fn farewell(server: &Server, state: &Arc<SessionState>, end: SessionEnd) {
     let session = Session::new(Arc::clone(state));
     if let Err(message) = caught(|| server.handler.session_closed(&session, end)) {
-        server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message });
+        let _ = caught(|| server.observer.misuse(&Misuse::HookPanicked { hook: "session_closed", message }));
     }
     let _ = caught(|| server.observer.session_closed(&session, end));
 }
