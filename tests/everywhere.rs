@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures::FutureExt;
 use mcp_transport::testing::{Carrier, Client, Everywhere, everywhere};
 use mcp_transport::{
-    Capabilities, Era, LogLevel, McpError, McpHandler, Notification, Progress, Question, Reply, Request,
+    Capabilities, Changes, Era, LogLevel, McpError, McpHandler, Notification, Progress, Question, Reply, Request,
     RequestContext, ResultShape, Revision, ServerInfo, StreamableHttpService,
 };
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 #[derive(Default)]
 struct Tools {
     heard: AtomicU32,
+    changes: Changes,
 }
 
 impl McpHandler for Tools {
@@ -23,7 +24,7 @@ impl McpHandler for Tools {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new().tools().resources().logging()
+        Capabilities::new().tools_list_changed().resources().logging()
     }
 
     async fn request(&self, request: Request, cx: RequestContext) -> Result<Reply, McpError> {
@@ -75,6 +76,11 @@ impl Tools {
                 let second = cx.ask("second", Question::form("Second?", schema)?).await?;
                 Reply::of(text(&format!("{:?} {:?}", first.action(), second.action())))
             }
+            "changes" => {
+                self.changes.tools_list_changed();
+                Reply::of(text("changed"))
+            }
+            "never" => std::future::pending().await,
             // Not the same everywhere.
             "revision" => Reply::of(text(cx.revision().as_str())),
             "chatty" => {
@@ -192,6 +198,26 @@ async fn a_leak_is_caught() {
     }
     assert!(!said.contains("\n- 2026-07-28"), "{said}");
     assert!(!said.contains("tools/call (1) leaks `ttlMs`"), "there it is the handler's own: {said}");
+}
+
+/// On a byte stream they come between its answers, elsewhere on a stream of their own.
+#[tokio::test]
+async fn published_changes_are_not_compared() {
+    let changes = Changes::new();
+    let [handler, http, stdio] = [changes.clone(), changes.clone(), changes];
+    let all = everywhere(move || Tools { changes: handler.clone(), ..Tools::default() });
+    let all = all.http(move |builder| builder.changes(&http)).stdio(move |builder| builder.changes(&stdio));
+    let outcomes = all.call("tools/call", call("changes")).call("tools/call", call("x")).run().await;
+    assert_eq!(outcomes[1].result()["content"][0]["text"], "ok");
+    assert!(outcomes.iter().all(|outcome| outcome.notifications().is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_not_waited_for_for_ever() {
+    for carrier in [Carrier::Http, Carrier::HttpSession, Carrier::Stdio] {
+        let said = failure(tools(&["never"]).only(move |place| place.carrier == carrier)).await;
+        assert!(said.contains("tools/call (1) was not answered within a minute"), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -27,6 +27,9 @@ use crate::protocol::revision::Era;
 use crate::stdio::{StdioBuilder, StdioTransport};
 use crate::transport::Transport;
 
+/// How long an answer is waited for. Event streams are kept alive: nothing else would end the wait.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
 /// How long a hook for a notification is waited for.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
@@ -88,7 +91,7 @@ type Answers = dyn Fn(&str, &Value) -> Value;
 ///   and [`missing_capabilities`](crate::McpError::missing_capabilities), which only 2026-07-28 knows;
 /// - where the client was asked anything, what came before the result: on 2026-07-28 it comes anew with each round.
 ///
-/// Ids are not compared, nor are statuses. On 2026-07-28 the client asks for log messages from info on, as earlier ones get
+/// Ids are not compared, nor are statuses, nor [changes](crate::Changes): they travel beside the answers. On 2026-07-28 the client asks for log messages from info on, as earlier ones get
 /// them.
 ///
 /// # What counts as a leak
@@ -212,8 +215,8 @@ impl Everywhere {
     ///
     /// # Panics
     ///
-    /// If anything leaks, or differs between two places: with each fault, its place and call. Also where a transport cannot
-    /// be built, and where nothing is left to run.
+    /// If anything leaks, or differs between two places: with each fault, its place and call. Also where a call is not
+    /// answered within a minute, where a transport cannot be built, and where nothing is left to run.
     pub async fn run(self) -> Vec<Outcome> {
         let mut faults = Vec::new();
         let mut first: Option<(Place, Vec<Outcome>)> = None;
@@ -248,7 +251,10 @@ impl Everywhere {
                 Some(answer) => answer(method, params),
                 None => fail(format_args!("{place}: {method} was asked, and nothing answers")),
             };
-            let (messages, leaks) = there.send(place, step, &mut answer).await;
+            let sent = tokio::time::timeout(TOO_LONG, there.send(place, step, &mut answer)).await;
+            let Ok((messages, leaks)) = sent else {
+                fail(format_args!("{place}: {} ({number}) was not answered within a minute", step.method));
+            };
             faults.extend(leaks.into_iter().map(|leak| format!("{place}: {} ({number}) leaks {leak}", step.method)));
             if step.is_notification {
                 continue;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::fail;
+use crate::protocol::names::method;
 
 /// What became of a call: the response, and what came before it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,8 @@ impl Outcome {
         let mut outcome = Self { response: Value::Null, notifications: Vec::new(), was_asked: false };
         for message in messages {
             match (message.get("method").is_some(), message.get("id").is_some()) {
+                // Only a byte stream has them beside its answers.
+                (true, false) if is_of_a_change(message) => {}
                 (true, false) => outcome.notifications.push(without(message, &["jsonrpc"])),
                 (true, true) => outcome.was_asked = true,
                 (false, _) => {
@@ -57,6 +60,17 @@ impl Outcome {
     pub fn notifications(&self) -> &[Value] {
         &self.notifications
     }
+}
+
+/// Whether it tells of a published change, which has nothing to do with the call.
+fn is_of_a_change(message: &Value) -> bool {
+    const ALL: [&str; 4] = [
+        method::TOOLS_LIST_CHANGED,
+        method::PROMPTS_LIST_CHANGED,
+        method::RESOURCES_LIST_CHANGED,
+        method::RESOURCES_UPDATED,
+    ];
+    message.get("method").and_then(Value::as_str).is_some_and(|method| ALL.contains(&method))
 }
 
 fn without(message: &Value, members: &[&str]) -> Value {
