@@ -337,14 +337,14 @@ impl fmt::Display for Misuse {
                 write!(f, "error code {code} is reserved for the protocol; choose one outside -32768 to -32000")
             }
             Self::InputNotAllowed { method } => {
-                write!(f, "a handler asked for input while answering {method}")
+                write!(f, "a handler asked for input while answering {method:?}")
             }
             Self::BadInputRequired { reason } => write!(f, "a handler asked for input, but {reason}"),
             Self::TooManyRounds { method, most } => {
-                write!(f, "a handler asked for input more than {most} times while answering {method}")
+                write!(f, "a handler asked for input more than {most} times while answering {method:?}")
             }
             Self::StateTooLarge { method } => {
-                write!(f, "the requestState while answering {method} exceeds Limits::state_bytes")
+                write!(f, "the requestState while answering {method:?} exceeds Limits::state_bytes")
             }
             Self::BadAnnotation { tool, fault } => {
                 write!(f, "x-mcp-header in tool {tool:?}: {fault}")

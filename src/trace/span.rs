@@ -116,11 +116,11 @@ fn describe(span: &Span, call: &Call) {
         (method::TOOLS_CALL, Some(tool)) => {
             span.record("gen_ai.operation.name", "execute_tool");
             span.record("gen_ai.tool.name", tool);
-            span.record("otel.name", display(format_args!("{asked} {tool}")));
+            span.record("otel.name", named(asked, tool).as_str());
         }
         (method::PROMPTS_GET, Some(prompt)) => {
             span.record("gen_ai.prompt.name", prompt);
-            span.record("otel.name", display(format_args!("{asked} {prompt}")));
+            span.record("otel.name", named(asked, prompt).as_str());
         }
         _ => {
             span.record("otel.name", asked);
@@ -139,6 +139,12 @@ fn describe(span: &Span, call: &Call) {
     if let Some(session) = &call.session {
         debug!(target: TARGET, parent: span, session = %session_hash(session.id()), "in a session");
     }
+}
+
+/// The name of a span. Recorded as text, which subscribers escape, and not as something that displays itself: a client
+/// could put whole lines into the log by it.
+fn named(asked: &str, target: &str) -> String {
+    format!("{asked} {target}")
 }
 
 /// As much of a client's text as a field holds.

@@ -104,6 +104,22 @@ fn every_exchange_is_one_span() {
     }
 }
 
+/// What a client says is recorded as text, which subscribers escape: no line of the log is its own.
+#[test]
+fn what_a_client_says_displays_nothing_itself() {
+    for (method, name) in [("tools/call", "a\nERROR \u{1b}[31mb"), ("prompts/get", "a\nb"), ("x\ny", "a\nb")] {
+        let recorder = recorded(Level::TRACE, async |client| {
+            let version = "1\n2";
+            client.call(Revision::V2025_11_25, method, json!({ "name": name })).await;
+            client.call(Revision::V2025_11_25, "initialize", json!({ "protocolVersion": version })).await;
+        });
+        let of_spans = recorder.spans().into_iter().map(|span| span.fields);
+        for fields in of_spans.chain(recorder.events().into_iter().map(|event| event.fields)) {
+            assert!(!fields.values().any(|text| text.contains(char::is_control)), "{fields:?}");
+        }
+    }
+}
+
 #[test]
 fn how_it_ended_is_recorded() {
     for (tool, outcome, error, code) in [

@@ -121,7 +121,9 @@ struct Writer(Fields);
 
 impl Visit for Writer {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name().to_owned(), value.to_owned());
+        // As subscribers that write to a terminal do; what displays itself they take as it is.
+        let escape = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
+        self.0.insert(field.name().to_owned(), value.chars().map(escape).collect());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
