@@ -265,7 +265,8 @@ impl Limits {
     }
 
     /// The same for all callers together. Default 256 MiB. Past it every stream holds one message at a time, so that
-    /// those whose clients read go on; requests are not refused for it.
+    /// those whose clients read go on; new requests of callers without a share of their own get 503, those of others are
+    /// not refused for it.
     ///
     /// Memory: as for one caller.
     #[must_use]

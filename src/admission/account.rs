@@ -71,13 +71,15 @@ impl Account {
         Ok(Hold { account: self.clone(), what, amount })
     }
 
-    /// Takes a request's place. Whoever leaves too much unread of what was asked for before gets no more.
+    /// Takes a request's place. Whoever leaves too much unread of what was asked for before gets no more: answers go past
+    /// the bounds of their queues, so nothing else would bound them. Those without a share answer for the whole.
     pub(crate) fn take_request(&self) -> Result<Hold, Full> {
-        let most = self.book.limits.queue_bytes_by_caller;
-        if self.own.as_ref().is_some_and(|own| own.held.get(What::QueueBytes) > most) {
-            return Err(Full::Own);
+        let most = self.book.most(What::QueueBytes);
+        match &self.own {
+            Some(own) if own.held.get(What::QueueBytes) > most.by_caller => Err(Full::Own),
+            None if self.book.held.get(What::QueueBytes) > most.in_all => Err(Full::Whole),
+            _ => self.take(What::Requests, 1),
         }
-        self.take(What::Requests, 1)
     }
 
     fn charge(&self, what: What, amount: usize) -> Result<(), Full> {

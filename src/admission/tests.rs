@@ -100,3 +100,18 @@ fn who_left_nothing_unread_is_let_in() {
     gauge.take_off(1);
     assert!(account.take_request().is_ok());
 }
+
+/// What they leave unread has no bound of its own.
+#[test]
+fn who_has_no_share_answers_for_the_whole() {
+    let admission = Admission::new(&Limits::default().queue_bytes_in_all(10));
+    let (nobody, somebody) = (admission.account(None), admission.account(named("a")));
+    let gauge = Gauge::of(&nobody);
+    gauge.add(10);
+    assert!(nobody.take_request().is_ok());
+    gauge.add(1);
+    assert_eq!(nobody.take_request().unwrap_err(), Full::Whole);
+    assert!(somebody.take_request().is_ok(), "it is none of theirs");
+    gauge.take_off(11);
+    assert!(nobody.take_request().is_ok());
+}
