@@ -17,6 +17,7 @@ use super::*;
 use crate::{Capabilities, Limits, McpError, McpHandler, Reply, RequestContext, ServerInfo};
 
 mod asked;
+mod chaos;
 mod left;
 
 /// Answers at once.
