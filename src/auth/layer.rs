@@ -17,10 +17,11 @@ use super::metadata::{self, MetadataService, ResourceMetadata};
 use super::resource::{Resource, WELL_KNOWN};
 use super::service::AuthService;
 use super::token::{AccessToken, TokenError, TokenVerifier};
+use crate::authorize::MetadataUrl;
 use crate::error::Error;
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::panic_message;
-use crate::http::ResponseBody;
+use crate::http::{ResponseBody, StreamsEnd};
 use crate::observer::{Deaf, Misuse, Observer};
 use crate::protocol::challenge::Challenge;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -41,14 +42,6 @@ pub(super) struct Auth<V> {
     metadata: MetadataService,
     observer: Arc<dyn Observer>,
 }
-
-/// Where the metadata of the server lies. The layer leaves it for challenges that are made behind it.
-#[derive(Clone)]
-pub(crate) struct MetadataUrl(pub(crate) Arc<str>);
-
-/// When the streams of changes that a request opens have to end.
-#[derive(Clone, Copy)]
-pub(crate) struct StreamsEnd(pub(crate) SystemTime);
 
 /// What becomes of a stream of changes (`subscriptions/listen` on 2026-07-28, before that what GET opens) when the access
 /// token expires that opened it. An answer that is being made is made in any case.

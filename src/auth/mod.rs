@@ -73,6 +73,7 @@
 //!   end then, unless [`OpenStreams::GoOn`].
 //! - The layer must see every request: mount the service nowhere without it. Behind a proxy, HTTPS is the proxy's duty.
 
+mod attempt;
 mod body;
 mod credentials;
 mod layer;
@@ -83,7 +84,6 @@ mod token;
 
 pub use body::AuthBody;
 pub use layer::{AuthLayer, AuthLayerBuilder, OpenStreams};
-pub(crate) use layer::{MetadataUrl, StreamsEnd};
 pub use metadata::{MetadataService, ResourceMetadata};
 pub use resource::Resource;
 pub use service::{AuthFuture, AuthService};

@@ -21,6 +21,8 @@ mod service;
 
 pub use body::ResponseBody;
 pub use builder::StreamableHttpBuilder;
+#[cfg(feature = "auth")]
+pub(crate) use ends::StreamsEnd;
 pub use future::{ResponseFuture, ServiceFuture};
 pub use general::SecondGet;
 pub use service::{Sessions, StreamableHttpService};
