@@ -19,10 +19,11 @@ pub(crate) use peer::PeerOf;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use crate::limits::Limits;
 use crate::principal::Principal;
+use crate::sync::Shards;
 use account::Own;
 
 /// What can be piled up.
@@ -118,8 +119,6 @@ impl Counts {
     }
 }
 
-const SHARDS: usize = 16;
-
 /// The accounts of all callers of one transport. Only those that hold something are kept.
 #[derive(Debug)]
 struct Book {
@@ -127,14 +126,12 @@ struct Book {
     held: Counts,
     next: AtomicU64,
     hasher: RandomState,
-    shards: [Mutex<HashMap<CallerKey, Weak<Own>>>; SHARDS],
+    callers: Shards<HashMap<CallerKey, Weak<Own>>>,
 }
 
 impl Book {
     fn shard(&self, key: &CallerKey) -> MutexGuard<'_, HashMap<CallerKey, Weak<Own>>> {
-        let [first, ..] = &self.shards;
-        let index = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or_default();
-        self.shards.get(index).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
+        self.callers.of(self.hasher.hash_one(key))
     }
 
     fn most(&self, what: What) -> Most {
@@ -153,7 +150,7 @@ impl Admission {
             held: Counts::default(),
             next: AtomicU64::new(1),
             hasher: RandomState::new(),
-            shards: Default::default(),
+            callers: Shards::default(),
         }))
     }
 
@@ -180,7 +177,7 @@ impl Admission {
     /// How many callers have an account.
     #[cfg(test)]
     pub(crate) fn accounts(&self) -> usize {
-        self.0.shards.iter().map(|shard| shard.lock().unwrap().len()).sum()
+        self.0.callers.each(|callers| callers.len()).sum()
     }
 }
 

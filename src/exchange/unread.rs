@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::limits::{Limits, NEVER};
 use crate::server::Server;
+use crate::sync::{Shards, lock};
 
 /// Looks at a stream without a fresh trace before it is given up.
 const LOOKS: u32 = 4;
@@ -22,7 +23,7 @@ const LOOKS: u32 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     next: AtomicU64,
-    streams: Mutex<HashMap<u64, Seen>>,
+    streams: Shards<HashMap<u64, Seen>>,
     is_swept: AtomicBool,
 }
 
@@ -72,7 +73,7 @@ impl Watched {
 
     /// What giving it up means, to be done once.
     pub(super) fn give_up(&self) -> Option<Box<dyn FnOnce() + Send>> {
-        self.give_up.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.give_up).take()
     }
 }
 
@@ -92,19 +93,19 @@ impl Unread {
             give_up: Mutex::new(Some(Box::new(give_up))),
         });
         let number = unread.next.fetch_add(1, Ordering::Relaxed);
-        unread.streams().insert(number, Seen { stream: Arc::downgrade(&stream), polls: None, quiet: 0 });
+        unread.streams.of(number).insert(number, Seen { stream: Arc::downgrade(&stream), polls: None, quiet: 0 });
         unread.start_sweeper(server);
         (number, stream)
     }
 
     pub(super) fn let_go(&self, number: u64) {
-        self.streams().remove(&number);
+        self.streams.of(number).remove(&number);
     }
 
     /// How many are watched.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.streams().len()
+        self.streams.each(|streams| streams.len()).sum()
     }
 
     /// One task for all streams, which ends with the last of them or with the transport.
@@ -122,19 +123,23 @@ impl Unread {
     /// Takes out the streams that have gone unread for too long.
     fn look(&self) -> Vec<Arc<Watched>> {
         // Dropped under no lock: it may be the last of a stream.
-        let (mut unread, mut read) = (Vec::new(), Vec::new());
-        self.streams().retain(|_, seen| {
-            let stream = seen.stream.upgrade();
-            let is_unread = stream.as_ref().is_some_and(|stream| seen.is_unread(stream));
-            let is_kept = stream.is_some() && !is_unread;
-            if is_unread { &mut unread } else { &mut read }.extend(stream);
-            is_kept
+        let mut read = Vec::new();
+        let unread = self.streams.each(|streams| {
+            let mut unread = Vec::new();
+            streams.retain(|_, seen| {
+                let stream = seen.stream.upgrade();
+                let is_unread = stream.as_ref().is_some_and(|stream| seen.is_unread(stream));
+                let is_kept = stream.is_some() && !is_unread;
+                if is_unread { &mut unread } else { &mut read }.extend(stream);
+                is_kept
+            });
+            unread
         });
-        unread
+        unread.flatten().collect()
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Seen>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_empty(&self) -> bool {
+        self.streams.each(|streams| streams.is_empty()).all(|is_empty| is_empty)
     }
 }
 
@@ -154,10 +159,10 @@ async fn sweep(mut sweeper: Sweeper, interval: Duration) {
         for stream in unread.look() {
             server.lifecycle.give_up(&stream);
         }
-        if unread.streams().is_empty() {
+        if unread.is_empty() {
             unread.is_swept.swap(false, Ordering::AcqRel);
             // One that was opened in between saw a sweeper at work.
-            if unread.streams().is_empty() || unread.is_swept.swap(true, Ordering::AcqRel) {
+            if unread.is_empty() || unread.is_swept.swap(true, Ordering::AcqRel) {
                 sweeper.on_duty = false;
                 return;
             }
