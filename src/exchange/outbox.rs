@@ -1,7 +1,7 @@
 //! What waits to be written to a byte stream: one queue for all that is said on it, first in first out.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
@@ -9,6 +9,8 @@ use futures::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
 use super::queue;
+
+use crate::sync::lock;
 
 /// What waits to be written.
 ///
@@ -170,7 +172,7 @@ impl Outbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The messages of one stream on their way to the client: bounded, first in first out, nothing allocated until used.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::admission::{Account, Gauge};
 use crate::protocol::sse::Frame;
 use crate::store::{Found, Log, Record, Unresumable};
+use crate::sync::lock;
 use crate::turn::Turn;
 
 /// A message counts at least this part of the queue, so that one number bounds both bytes and messages.
@@ -418,7 +419,7 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

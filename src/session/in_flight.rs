@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use super::SessionState;
 use crate::exchange::call::Call;
 use crate::protocol::envelope::RequestId;
 use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::sync::lock;
 
 /// Bytes of an id that is kept beside its request.
 const MOST_ID_BYTES: usize = 1024;
@@ -59,7 +60,7 @@ impl InFlight {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Weak<Call>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

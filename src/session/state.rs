@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::store::{General, Log, Store};
 use crate::subscribe::{Hub, Mailbox, Standing, Wants};
+use crate::sync::lock;
 
 /// What the client said of itself in `initialize`, as JSON.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,7 @@ impl Kept {
 
     fn close(&self) {
         self.log.close();
-        let standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let standing = lock(&self.standing).take();
         drop(standing);
     }
 }

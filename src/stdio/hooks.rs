@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::FutureExt;
 
@@ -13,6 +13,7 @@ use crate::exchange::heard;
 use crate::exchange::lifecycle::Ticket;
 
 use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::sync::lock;
 
 /// The notifications that wait for the hook.
 #[derive(Default)]
@@ -64,6 +65,6 @@ impl Hooks {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -14,6 +14,8 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
+use crate::sync::lock;
+
 /// Bytes read at once, and about as many written.
 const CHUNK: usize = 64 << 10;
 
@@ -207,7 +209,7 @@ impl Writing {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

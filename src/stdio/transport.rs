@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,6 +16,7 @@ use super::serve::{Reader, Serving, Writer};
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
+use crate::sync::lock;
 use crate::transport::sealed::Sealed;
 use crate::transport::{Counts, DrainReport, Transport};
 
@@ -179,7 +180,7 @@ impl StdioTransport {
     ///
     /// If dropped, the stream is closed and everything at work on it is cancelled.
     pub async fn serve(&self) -> Result<ServeEnd, Error> {
-        let io = self.io.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let io = lock(&self.io).take();
         let Io { reader, writer } = io.unwrap_or_else(|| Err(Error::served()))?;
         Serving::new(&self.connection, reader, writer).run().await
     }

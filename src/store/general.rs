@@ -1,7 +1,7 @@
 //! The general stream of a session, kept: what its GETs carry, one after the other.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::log::{Found, Log};
 use super::record::{Record, Unresumable};
 use crate::subscribe::{Mailbox, Wants};
+use crate::sync::lock;
 use crate::turn::Turn;
 
 /// The general stream of a session. What waits in the mailbox has no id yet: equal changes are one until they are told.
@@ -103,7 +104,7 @@ impl General {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

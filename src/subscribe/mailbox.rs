@@ -2,13 +2,14 @@
 //! that still matters.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
 use super::notice::{Notice, Updated};
 use crate::capabilities::Capabilities;
+use crate::sync::lock;
 use crate::turn::Turn;
 
 /// What a listener wants to hear of, resources apart.
@@ -303,7 +304,7 @@ impl Mailbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
