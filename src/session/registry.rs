@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::runtime::Handle;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::order::{Among, Order};
@@ -22,6 +23,9 @@ use crate::store::Store;
 use crate::subscribe::{Hub, Wants};
 
 const SHARDS: usize = 16;
+
+/// Sessions that are looked at before others get their turn.
+const BATCH: usize = 128;
 
 type Shard = HashMap<Box<str>, Open>;
 
@@ -179,12 +183,20 @@ impl Registry {
         }
     }
 
-    fn sweep(&self) {
-        let now = Instant::now();
-        for session in self.all() {
-            session.kept().iter().for_each(|kept| kept.log.expire(now));
-            if self.is_expired(&session, now) {
-                self.end_unused(&session, SessionEnd::Expired);
+    /// Ends what has expired, in batches: whatever else its thread has to do comes in between.
+    async fn sweep(&self) {
+        for shard in &self.shards {
+            for batch in of(shard).chunks(BATCH) {
+                let now = Instant::now();
+                for session in batch {
+                    session.kept().iter().for_each(|kept| kept.log.expire(now));
+                    if self.is_expired(session, now) {
+                        self.end_unused(session, SessionEnd::Expired);
+                    }
+                }
+                if batch.len() == BATCH {
+                    yield_now().await;
+                }
             }
         }
     }
@@ -202,13 +214,9 @@ impl Registry {
         self.all().len()
     }
 
+    #[cfg(test)]
     fn all(&self) -> Vec<Arc<SessionState>> {
-        let mut all = Vec::with_capacity(self.len());
-        for shard in &self.shards {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(shard.values().map(|open| Arc::clone(&open.state)));
-        }
-        all
+        self.shards.iter().flat_map(of).collect()
     }
 
     fn shard(&self, id: &str) -> MutexGuard<'_, Shard> {
@@ -217,6 +225,12 @@ impl Registry {
         let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
         self.shards.get(index).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The sessions of a shard.
+fn of(shard: &Mutex<Shard>) -> Vec<Arc<SessionState>> {
+    let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+    shard.values().map(|open| Arc::clone(&open.state)).collect()
 }
 
 /// 128 random bits, as 22 characters that are safe in a header.
@@ -237,7 +251,7 @@ async fn sweep(registry: Weak<Registry>, interval: Duration) {
         let Some(registry) = sweeper.registry.upgrade() else {
             return;
         };
-        registry.sweep();
+        registry.sweep().await;
         if registry.len() == 0 {
             // A swap, so that it reads what an opener wrote, and the count with it.
             registry.is_swept.swap(false, Ordering::AcqRel);
