@@ -179,6 +179,7 @@ mod state;
 mod stdio;
 mod store;
 mod subscribe;
+mod sweeper;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -5,15 +5,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{Future, ready};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio::time::sleep;
-
 use crate::limits::{Limits, NEVER};
 use crate::server::Server;
+use crate::sweeper::{self, Duty, Swept};
 use crate::sync::{Shards, lock};
 
 /// Looks at a stream without a fresh trace before it is given up.
@@ -24,7 +23,7 @@ const LOOKS: u32 = 4;
 pub(crate) struct Unread {
     next: AtomicU64,
     streams: Shards<HashMap<u64, Seen>>,
-    is_swept: AtomicBool,
+    duty: Duty,
 }
 
 /// What the sweeper has seen of a stream.
@@ -94,7 +93,8 @@ impl Unread {
         });
         let number = unread.next.fetch_add(1, Ordering::Relaxed);
         unread.streams.of(number).insert(number, Seen { stream: Arc::downgrade(&stream), polls: None, quiet: 0 });
-        unread.start_sweeper(server);
+        // Outside a runtime no stream gets as far as to wait.
+        sweeper::start(server, interval(&server.limits));
         (number, stream)
     }
 
@@ -106,18 +106,6 @@ impl Unread {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.streams.each(|streams| streams.len()).sum()
-    }
-
-    /// One task for all streams, which ends with the last of them or with the transport.
-    fn start_sweeper(&self, server: &Arc<Server>) {
-        // Outside a runtime no stream gets as far as to wait.
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        if !self.is_swept.swap(true, Ordering::AcqRel) {
-            let sweeper = Sweeper { server: Arc::downgrade(server), on_duty: true };
-            runtime.spawn(sweep(sweeper, interval(&server.limits)));
-        }
     }
 
     /// Takes out the streams that have gone unread for too long.
@@ -149,37 +137,17 @@ fn interval(limits: &Limits) -> Duration {
     (time / LOOKS).max(Duration::from_millis(1))
 }
 
-async fn sweep(mut sweeper: Sweeper, interval: Duration) {
-    loop {
-        sleep(interval).await;
-        let Some(server) = sweeper.server.upgrade() else {
-            return;
-        };
-        let unread = &server.lifecycle.unread;
-        for stream in unread.look() {
-            server.lifecycle.give_up(&stream);
-        }
-        if unread.is_empty() {
-            unread.is_swept.swap(false, Ordering::AcqRel);
-            // One that was opened in between saw a sweeper at work.
-            if unread.is_empty() || unread.is_swept.swap(true, Ordering::AcqRel) {
-                sweeper.on_duty = false;
-                return;
-            }
-        }
+impl Swept for Server {
+    fn duty(&self) -> &Duty {
+        &self.lifecycle.unread.duty
     }
-}
 
-/// The one at work. If its runtime is shut down, the next stream that is opened finds another.
-struct Sweeper {
-    server: Weak<Server>,
-    on_duty: bool,
-}
+    fn sweep(&self) -> impl Future<Output = ()> + Send {
+        self.lifecycle.unread.look().iter().for_each(|stream| self.lifecycle.give_up(stream));
+        ready(())
+    }
 
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.upgrade().filter(|_| self.on_duty) {
-            server.lifecycle.unread.is_swept.store(false, Ordering::Release);
-        }
+    fn is_clean(&self) -> bool {
+        self.lifecycle.unread.is_empty()
     }
 }
