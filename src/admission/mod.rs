@@ -24,7 +24,7 @@ use std::sync::{Arc, MutexGuard, Weak};
 use crate::limits::Limits;
 use crate::principal::Principal;
 use crate::sync::Shards;
-use account::Own;
+use account::Share;
 
 /// What can be piled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,11 +126,11 @@ struct Book {
     held: Counts,
     next: AtomicU64,
     hasher: RandomState,
-    callers: Shards<HashMap<CallerKey, Weak<Own>>>,
+    callers: Shards<HashMap<CallerKey, Weak<Share>>>,
 }
 
 impl Book {
-    fn shard(&self, key: &CallerKey) -> MutexGuard<'_, HashMap<CallerKey, Weak<Own>>> {
+    fn shard(&self, key: &CallerKey) -> MutexGuard<'_, HashMap<CallerKey, Weak<Share>>> {
         self.callers.of(self.hasher.hash_one(key))
     }
 
@@ -156,17 +156,17 @@ impl Admission {
 
     /// The account of a caller: the one it has while it holds anything, else a new one.
     pub(crate) fn account(&self, key: Option<CallerKey>) -> Account {
-        let own = key.map(|key| {
+        let share = key.map(|key| {
             let mut shard = self.0.shard(&key);
             let open = shard.get(&key).and_then(Weak::upgrade);
             open.unwrap_or_else(|| {
                 let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-                let own = Arc::new(Own::new(&self.0, number, key.clone()));
-                shard.insert(key, Arc::downgrade(&own));
-                own
+                let share = Arc::new(Share::new(&self.0, number, key.clone()));
+                shard.insert(key, Arc::downgrade(&share));
+                share
             })
         });
-        Account::new(&self.0, own)
+        Account::new(&self.0, share)
     }
 
     /// How much all hold together.

@@ -158,7 +158,7 @@ impl Registry {
             };
             let among = match (full, account.number()) {
                 (Full::Whole, 1..) => Among::All,
-                (Full::Own | Full::Whole, number) => Among::Caller(number),
+                (Full::Share | Full::Whole, number) => Among::Caller(number),
             };
             let session = self.order.first(among).ok_or_else(|| Refusal::from(full))?;
             // One that has come into use meanwhile stays, and the next look finds another.
