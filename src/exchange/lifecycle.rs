@@ -152,12 +152,12 @@ impl Ticket {
     }
 
     /// Keeps what the request takes of its caller's account for as long.
-    pub(crate) fn count(&mut self, hold: Hold) {
+    pub(crate) fn keep_hold(&mut self, hold: Hold) {
         self.hold = Some(hold);
     }
 
     /// Keeps the request's place in its session for as long.
-    pub(crate) fn hold(&mut self, lease: Lease) {
+    pub(crate) fn keep_lease(&mut self, lease: Lease) {
         self.lease = Some(lease);
     }
 

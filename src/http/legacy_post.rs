@@ -121,7 +121,7 @@ impl Post<'_> {
     /// Lets work in that counts for the caller.
     fn ticket(&self) -> Result<Ticket, Refusal> {
         let mut ticket = Ticket::take(&self.shared.server)?;
-        ticket.count(self.account.take_request()?);
+        ticket.keep_hold(self.account.take_request()?);
         Ok(ticket)
     }
 
@@ -311,7 +311,7 @@ impl Post<'_> {
 fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive, Refusal> {
     if let Some(session) = &call.session {
         let most = if is_ping(&call.message) { usize::MAX } else { shared.server.limits.in_flight };
-        ticket.hold(Lease::take(session, call, most)?);
+        ticket.keep_lease(Lease::take(session, call, most)?);
     }
     Ok(Drive::start(call, ticket, |call| shared.parameters.answering(call)))
 }
