@@ -21,7 +21,7 @@ use crate::authorize::MetadataUrl;
 use crate::error::Error;
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::panic_message;
-use crate::http::{ResponseBody, StreamsEnd};
+use crate::http::{RETRY_SECONDS, ResponseBody, StreamsEnd};
 use crate::observer::{Deaf, Misuse, Observer};
 use crate::protocol::challenge::Challenge;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -240,7 +240,7 @@ impl<V> Auth<V> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match self.challenge(&refusal) {
             Some(challenge) => headers.insert(WWW_AUTHENTICATE, challenge),
-            None => headers.insert(RETRY_AFTER, HeaderValue::from_static("5")),
+            None => headers.insert(RETRY_AFTER, RETRY_SECONDS),
         };
         // It says nothing that the document does not tell everybody. Which pages may talk to the service it says itself.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));

@@ -25,6 +25,8 @@ pub use builder::StreamableHttpBuilder;
 pub(crate) use ends::StreamsEnd;
 pub use future::{ResponseFuture, ServiceFuture};
 pub use general::SecondGet;
+#[cfg(feature = "auth")]
+pub(crate) use respond::RETRY_SECONDS;
 pub use service::{Sessions, StreamableHttpService};
 
 #[cfg(test)]

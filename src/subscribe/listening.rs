@@ -58,9 +58,10 @@ impl Filter {
 
     /// Leaves what the server declares.
     fn narrow(&mut self, capabilities: &Capabilities) {
-        self.tools_list_changed &= capabilities.changes("tools");
-        self.prompts_list_changed &= capabilities.changes("prompts");
-        self.resources_list_changed &= capabilities.changes("resources");
+        let Wants { tools, prompts, resources } = Wants::of(capabilities);
+        self.tools_list_changed &= tools;
+        self.prompts_list_changed &= prompts;
+        self.resources_list_changed &= resources;
         if !capabilities.subscribes() {
             self.resource_subscriptions.clear();
         }
