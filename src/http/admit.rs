@@ -8,10 +8,9 @@ use super::body::ResponseBody;
 use super::respond;
 use super::resume;
 use super::service::Shared;
-use crate::protocol::accept::Accepts;
+use crate::protocol::accept::{self, Accepts};
 use crate::protocol::classify;
 use crate::protocol::cors;
-use crate::protocol::ground::Ground;
 use crate::protocol::legacy::Headers;
 use crate::protocol::origin::Verdict;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -84,8 +83,7 @@ fn is_exempt(shared: &Shared, parts: &request::Parts) -> bool {
 fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
     if matches!(Accepts::of(&parts.headers), Accepts::JsonOnly | Accepts::Neither) {
-        return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
-            .on(Ground::AcceptStream));
+        return Err(accept::stream_not_accepted());
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
     shared.authorize_get(parts, session.revision())?;

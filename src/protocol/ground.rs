@@ -97,7 +97,7 @@ pub(crate) enum Ground {
     ClientBytes,
     StreamOpen,
     LastEventId,
-    ListenId,
+    KeptId,
     ListenFilter,
     #[cfg(feature = "auth")]
     TokenGiven,
@@ -306,7 +306,11 @@ impl Ground {
                 "an event of this session that is still kept",
                 legacy("Transports: Resumability and Redelivery"),
             ),
-            Self::ListenId => at("id", "at most 1024 bytes on subscriptions/listen", ours("Limits")),
+            Self::KeptId => at(
+                "id",
+                "at most 1024 bytes in a session, on a byte stream and on subscriptions/listen",
+                ours("Limits"),
+            ),
             Self::ListenFilter => at(
                 "params.notifications",
                 "an object of booleans toolsListChanged, promptsListChanged, resourcesListChanged and an array of URIs \

@@ -13,6 +13,7 @@ pub(crate) mod ground;
 pub(crate) mod host;
 pub(crate) mod input;
 mod integer;
+pub(crate) mod kept_id;
 pub(crate) mod ladder;
 pub(crate) mod legacy;
 pub(crate) mod level;

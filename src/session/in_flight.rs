@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use super::SessionState;
 use crate::exchange::call::Call;
 use crate::protocol::envelope::RequestId;
+use crate::protocol::kept_id;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::sync::lock;
-
-/// Bytes of an id that is kept beside its request.
-const MOST_ID_BYTES: usize = 1024;
 
 /// The requests being answered. Two ids are one if they say the same, however they are written.
 #[derive(Debug, Default)]
@@ -20,9 +18,7 @@ pub(crate) struct InFlight(Mutex<HashMap<String, Weak<Call>>>);
 impl InFlight {
     /// Takes an id for a request. `limit` is how many there may be at once.
     pub(crate) fn take(&self, id: &RequestId, call: &Arc<Call>, limit: usize) -> Result<String, Refusal> {
-        if id.as_str().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a request has at most 1024 bytes"));
-        }
+        kept_id::judge(id.as_str().as_bytes(), "a request")?;
         let mut calls = self.calls();
         let is_full = calls.len() >= limit;
         match calls.entry(id.canonical()) {

@@ -18,7 +18,7 @@ use crate::exchange::call::Call;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
 use crate::exchange::{Drive, Failure};
 use crate::observer::StreamKind;
-use crate::protocol::ground::Ground;
+use crate::protocol::kept_id;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
@@ -76,9 +76,6 @@ impl Filter {
     }
 }
 
-/// Bytes of the id of a subscription, which every message on its stream carries.
-const MOST_ID_BYTES: usize = 1024;
-
 /// A listener whose grant is being made.
 pub(crate) struct Granting {
     call: Arc<Call>,
@@ -107,10 +104,8 @@ impl Granting {
     /// Judges what is asked for and takes a place. Changes are kept from here on, so that none is lost between the
     /// request and its acknowledgement.
     pub(crate) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
-        if call.id().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes")
-                .on(Ground::ListenId));
-        }
+        // Every message on its stream carries it.
+        kept_id::judge(call.id(), "a subscription")?;
         let Some(mut filter) = Filter::read(call.message.params()) else {
             return Err(Refusal::because(
                 RefusalKind::InvalidParams,
