@@ -167,6 +167,7 @@ mod http;
 mod limits;
 mod mcp_error;
 mod observer;
+mod panics;
 mod principal;
 mod protocol;
 mod question;

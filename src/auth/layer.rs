@@ -1,11 +1,9 @@
 //! The configuration, and the judgement on a request.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures::FutureExt;
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER,
     WWW_AUTHENTICATE,
@@ -20,9 +18,9 @@ use super::token::{AccessToken, TokenError, TokenVerifier};
 use crate::authorize::MetadataUrl;
 use crate::error::Error;
 use crate::exchange::answer::refusal_frame;
-use crate::exchange::panic_message;
 use crate::http::{RETRY_SECONDS, ResponseBody, StreamsEnd};
 use crate::observer::{Deaf, Misuse, Observer};
+use crate::panics::caught_in;
 use crate::protocol::challenge::Challenge;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
@@ -281,8 +279,7 @@ impl<V: TokenVerifier> Auth<V> {
 
     async fn judge_token(&self, token: &str, head: &request::Parts) -> Result<AccessToken, RefusalKind> {
         let verified = async { self.verifier.verify(token, &self.resource, head).await };
-        let verified = AssertUnwindSafe(verified).catch_unwind().await.unwrap_or_else(|panic| {
-            let message = panic_message(panic);
+        let verified = caught_in(verified).await.unwrap_or_else(|message| {
             self.observer.misuse(&Misuse::HookPanicked { hook: "TokenVerifier::verify", message });
             Err(TokenError::Unavailable)
         });

@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{timeout, timeout_at};
 
-use super::attended::caught;
 use super::call::Call;
 use super::unread::{Unread, Watched};
 use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
 use crate::observer::StreamKind;
+use crate::panics::caught;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Lease;

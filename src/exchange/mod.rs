@@ -26,18 +26,13 @@ mod undecided;
 mod unread;
 mod work;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use http::StatusCode;
 
 pub use ask::Ask;
 pub(crate) use attached::Attached;
-pub(crate) use attended::caught;
-pub(crate) use attended::panic_message;
-pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
@@ -53,6 +48,7 @@ use crate::context::RequestContext;
 use crate::handler::Answering;
 use crate::mcp_error::McpError;
 use crate::observer::Misuse;
+use crate::panics::caught_in;
 use crate::protocol::refusal::Refusal;
 #[cfg(feature = "state")]
 use crate::protocol::revision::Era;
@@ -116,10 +112,10 @@ fn resumed(_: &Arc<Call>) -> Option<Answering> {
 /// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
 /// had asked.
 pub(crate) async fn own_request(call: &Arc<Call>) -> Option<Reply> {
-    let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
+    let failure = match caught_in(async { answering(call).await }).await {
         Ok(Ok(reply)) => return Some(reply),
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::Panicked(panic_message(panic)),
+        Err(message) => Failure::Panicked(message),
     };
     match failure {
         Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),

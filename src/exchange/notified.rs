@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::attended::{Attended, End, caught};
+use super::attended::{Attended, End};
 use super::call::Call;
 use super::lifecycle::Ticket;
 use crate::admission::{Hold, What};
 use crate::context::RequestContext;
+use crate::panics::caught;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
 use crate::session::SessionState;

@@ -11,6 +11,7 @@ pub(crate) mod cors;
 pub(crate) mod envelope;
 pub(crate) mod ground;
 pub(crate) mod host;
+pub(crate) mod initialize;
 pub(crate) mod input;
 mod integer;
 pub(crate) mod kept_id;

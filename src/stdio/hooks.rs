@@ -1,17 +1,14 @@
 //! The application's hook for notifications: one after the other, in the order in which they came, off the reading path.
 
 use std::collections::VecDeque;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-use futures::FutureExt;
 
 use super::connection::{Busy, Connection};
 use crate::admission::MOST_HOOKS;
 use crate::exchange::call::Call;
 use crate::exchange::heard;
 use crate::exchange::lifecycle::Ticket;
-
+use crate::panics::caught_in;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::sync::lock;
 
@@ -51,7 +48,7 @@ pub(super) fn hear(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket
 async fn run(connection: Arc<Connection>) {
     while let Some(Notified { call, ticket, _busy }) = connection.hooks.next() {
         // An observer that panics must not keep those that follow.
-        let _ = AssertUnwindSafe(heard(call, ticket)).catch_unwind().await;
+        let _ = caught_in(heard(call, ticket)).await;
     }
 }
 
