@@ -9,7 +9,6 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::outbox::Outbox;
-use super::queue::Queue;
 use super::requests::{self, Requests};
 #[cfg(feature = "state")]
 use super::rounds::Carried;
@@ -27,6 +26,7 @@ use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
 use crate::server::Server;
 use crate::session::SessionState;
+use crate::store::queue::Queue;
 
 /// One message being answered. Shared by the request, its context and whoever drives the handler: one allocation.
 pub(crate) struct Call {

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
-use super::queue;
+use crate::store::queue;
 
 use crate::sync::lock;
 

@@ -10,8 +10,8 @@ use futures::stream::FuturesUnordered;
 
 use super::answer::Finished;
 use super::drive::Drive;
-use super::queue::AnswerFrame;
 use super::subject::{Batch, Subject};
+use crate::store::queue::AnswerFrame;
 
 /// Drives one handler, or all of a batch at once. Ready once the queue has ended.
 pub(crate) struct Work {

@@ -13,7 +13,6 @@ use crate::admission::Account;
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::queue::{AnswerFrame, Queue};
 use crate::exchange::subject::{Batch, Subject};
 use crate::exchange::{self, Attached, Detached, Drive, Work};
 use crate::principal::Principal;
@@ -25,6 +24,7 @@ use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::session::{Client, Lease, SessionState};
+use crate::store::queue::{AnswerFrame, Queue};
 
 /// A legacy POST and what its head says.
 struct Post<'a> {

@@ -14,10 +14,11 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
+use crate::exchange::listening::{Decided, Granting};
 use crate::protocol::accept;
 use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::Frame;
-use crate::subscribe::{Decided, Granting, Hub, Place};
+use crate::subscribe::{Hub, Place};
 
 /// A listener whose grant is being made.
 pub(super) struct Listening {

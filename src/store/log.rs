@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::bounds::{Place, Store};
 use super::id::StreamId;
-use crate::exchange::queue::Queue;
+use super::queue::Queue;
 use crate::sync::lock;
 
 /// What an event costs beside its bytes, so that many short ones are bounded as well as a few long ones.

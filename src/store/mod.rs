@@ -2,12 +2,13 @@
 //! 2025-11-25, "Resumability and Redelivery").
 //!
 //! A [`Record`] gives the events of one stream their ids and writes them into the [`Log`] of its session; the [`Store`]
-//! bounds all logs of a transport.
+//! bounds all logs of a transport. What a client reads, recorded or not, it reads from a [`Queue`](queue::Queue).
 
 mod bounds;
 mod general;
 mod id;
 mod log;
+pub(crate) mod queue;
 mod record;
 
 pub(crate) use bounds::Store;

@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::{Hub, Mailbox, Place, Subscribed, Wants};
+use super::answer::Finished;
+use super::call::Call;
+use super::lifecycle::{OpenStream, Ticket};
+use super::{Drive, Failure};
 use crate::admission::{Account, Hold, What};
 use crate::capabilities::Capabilities;
 use crate::context::RequestContext;
-use crate::exchange::answer::Finished;
-use crate::exchange::call::Call;
-use crate::exchange::lifecycle::{OpenStream, Ticket};
-use crate::exchange::{Drive, Failure};
 use crate::observer::StreamKind;
 use crate::protocol::kept_id;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
 use crate::reply::Reply;
+use crate::subscribe::{Hub, Mailbox, Place, Subscribed, Wants};
 
 /// The filter as it is asked for and as it is granted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
+use super::{Found, Log, Record, Unresumable};
 use crate::admission::{Account, Gauge};
 use crate::protocol::sse::Frame;
-use crate::store::{Found, Log, Record, Unresumable};
 use crate::sync::lock;
 use crate::turn::Turn;
 
@@ -530,7 +530,7 @@ impl Drop for Queue {
 }
 
 /// What a message takes of a queue.
-pub(super) fn cost(message: &Bytes, capacity: u32) -> u32 {
+pub(crate) fn cost(message: &Bytes, capacity: u32) -> u32 {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     length.clamp(capacity / MOST_MESSAGES, capacity)
 }
