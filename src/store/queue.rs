@@ -1,6 +1,7 @@
 //! The messages of one stream on their way to the client: bounded, first in first out, nothing allocated until used.
 
-use std::collections::VecDeque;
+mod waiting;
+
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -9,9 +10,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
+pub(crate) use self::waiting::{AnswerFrame, Answers};
+use self::waiting::{Message, Messages, Queued};
 use super::{Found, Log, Record, Unresumable};
 use crate::admission::{Account, Gauge};
-use crate::protocol::sse::Frame;
 use crate::sync::lock;
 use crate::turn::Turn;
 
@@ -33,61 +35,6 @@ pub(crate) struct Queue {
     state: Mutex<State>,
 }
 
-/// An answer, and the status it has for as long as nothing has been sent.
-#[derive(Debug)]
-pub(crate) struct AnswerFrame {
-    pub(crate) status: StatusCode,
-    pub(crate) frame: Frame,
-}
-
-/// Answers in order. Most often there is one, which allocates nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    first: Option<Queued>,
-    rest: VecDeque<Queued>,
-    /// Of those that wait behind messages: any other leaves at once.
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct Queued {
-    answer: AnswerFrame,
-    /// How many messages came before it.
-    after: u64,
-    /// What it adds to the bytes that wait.
-    bytes: usize,
-}
-
-impl Answers {
-    fn push(&mut self, queued: Queued) {
-        self.bytes += queued.bytes;
-        if self.is_empty() {
-            self.first = Some(queued);
-        } else {
-            self.rest.push_back(queued);
-        }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<AnswerFrame> {
-        let queued = self.first.take().or_else(|| self.rest.pop_front())?;
-        self.bytes -= queued.bytes;
-        Some(queued.answer)
-    }
-
-    fn front(&self) -> Option<&Queued> {
-        self.first.as_ref().or_else(|| self.rest.front())
-    }
-
-    /// Whether the next answer's turn has come, that many messages having been read.
-    fn is_due(&self, read: u64) -> bool {
-        self.front().is_some_and(|queued| queued.after <= read)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.front().is_none()
-    }
-}
-
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
@@ -95,42 +42,6 @@ pub(crate) enum Outlook {
     Messages,
     /// Answers, if any, and nothing else for ever.
     Answers,
-}
-
-#[derive(Debug)]
-struct Message {
-    event: Bytes,
-    /// The permits to give back once it is read.
-    cost: u32,
-}
-
-/// Messages in order, and how many bytes they have.
-#[derive(Debug, Default)]
-struct Messages {
-    queue: VecDeque<Message>,
-    bytes: usize,
-}
-
-impl Messages {
-    fn push(&mut self, event: Bytes, cost: u32) {
-        self.bytes += event.len();
-        self.queue.push_back(Message { event, cost });
-    }
-
-    fn pop(&mut self) -> Option<Message> {
-        let message = self.queue.pop_front()?;
-        self.bytes -= message.event.len();
-        Some(message)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// The permits that all of them hold.
-    fn cost(&self) -> u32 {
-        self.queue.iter().map(|message| message.cost).sum()
-    }
 }
 
 #[derive(Debug, Default)]
@@ -449,7 +360,7 @@ impl State {
         if self.record.is_some() {
             self.queue(answer.frame.event(), 0);
         } else {
-            let after = self.read + u64::try_from(self.messages.queue.len()).unwrap_or_default();
+            let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
             let bytes = if self.messages.is_empty() { 0 } else { answer.frame.event().len() };
             self.answers.push(Queued { answer, after, bytes });
         }
