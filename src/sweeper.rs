@@ -25,8 +25,8 @@ pub(crate) trait Swept: Send + Sync + 'static {
 #[derive(Debug, Default)]
 pub(crate) struct Duty(AtomicBool);
 
-/// Starts a sweeper unless one is at work: after something was put in that it may have to let go. Outside a runtime there
-/// is none.
+/// Starts a sweeper unless one is at work: after something was put in that it may have to let go. Outside a runtime
+/// there is none.
 pub(crate) fn start<T: Swept>(swept: &Arc<T>, interval: Duration) {
     let Ok(runtime) = Handle::try_current() else {
         return;

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks. What a panic has poisoned is whole all the same: under no lock does anything run that is not this crate's own.
+/// Locks. What a panic has poisoned is whole all the same: under no lock does anything run that is not this crate's
+/// own.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

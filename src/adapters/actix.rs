@@ -31,9 +31,10 @@
 //! price is that a client which closes its side and then reads loses its answer; no MCP client does that.
 //!
 //! Over HTTP/2 (actix's feature `http2`) actix runs each request as a task of its own, which it does not end when the
-//! client resets the stream or the connection is gone. Only a write that fails tells it. So a call is cancelled once its
-//! stream speaks again, by its handler or by a [keep-alive comment](crate::Limits::keep_alive); one that is silent becomes
-//! a stream after [`commit_after`](crate::Limits::commit_after). Choose both as short as a handler may go on in vain.
+//! client resets the stream or the connection is gone. Only a write that fails tells it. So a call is cancelled once
+//! its stream speaks again, by its handler or by a [keep-alive comment](crate::Limits::keep_alive); one that is silent
+//! becomes a stream after [`commit_after`](crate::Limits::commit_after). Choose both as short as a handler may go on in
+//! vain.
 //!
 //! # What else differs
 //!
@@ -41,9 +42,10 @@
 //! - `middleware::Compress` compresses event streams too. It holds no event back, but keeps an encoder for each open
 //!   stream: wrap it around other routes.
 //! - To shut down, [drain](crate::Transport::drain) the service in the future that
-//!   [`shutdown_signal`](actix_web::HttpServer::shutdown_signal) is given. Without it actix stops at the process's signals
-//!   by itself, waits for open streams until `shutdown_timeout`, and breaks them. After the drain nothing is open but
-//!   connections that idle: let `shutdown_timeout` be a few seconds, since actix does not close those of HTTP/2 itself.
+//!   [`shutdown_signal`](actix_web::HttpServer::shutdown_signal) is given. Without it actix stops at the process's
+//!   signals by itself, waits for open streams until `shutdown_timeout`, and breaks them. After the drain nothing is
+//!   open but connections that idle: let `shutdown_timeout` be a few seconds, since actix does not close those of
+//!   HTTP/2 itself.
 //! - actix-web 4.12 runs on this crate's minimum Rust; later releases may need a newer one.
 //!
 //! [`h1_allow_half_closed`]: actix_web::HttpServer::h1_allow_half_closed
@@ -66,7 +68,8 @@ use crate::{Principal, ResponseBody, StreamableHttpService};
 
 /// A [`StreamableHttpService`] as a handler of actix-web: what `web::to`, `Route::to` and `Resource::to` take.
 ///
-/// Give it every method of its path. Cloning is cheap, and all clones serve one transport, in whichever worker they are.
+/// Give it every method of its path. Cloning is cheap, and all clones serve one transport, in whichever worker they
+/// are.
 ///
 /// The handler sees the request's method, URI, version and headers as they came. Of its extensions it sees the
 /// [`Principal`] that a middleware may have left, the peer's address as [`SocketAddr`](std::net::SocketAddr), and what

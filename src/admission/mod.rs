@@ -1,7 +1,7 @@
 //! Who holds how much: the one place where a transport decides whether a caller may have more.
 //!
-//! Whatever a peer can pile up is taken from its [`Account`], and given back by dropping the [`Hold`]. Each caller has a
-//! share, and all callers together have the whole. A caller is known by its principal, else by the key that the
+//! Whatever a peer can pile up is taken from its [`Account`], and given back by dropping the [`Hold`]. Each caller has
+//! a share, and all callers together have the whole. A caller is known by its principal, else by the key that the
 //! application gives to its connection. Those that have neither cannot be told apart: a share for them would be
 //! everybody's, so they have none, and draw on the whole.
 
@@ -56,8 +56,8 @@ struct Most {
 /// Notification hooks that may wait at once in one transport.
 pub(crate) const MOST_HOOKS: usize = 1024;
 
-/// The same for one caller, however many sessions it has. A hook may ask its client, which need not answer: nobody is to
-/// take all places from the others.
+/// The same for one caller, however many sessions it has. A hook may ask its client, which need not answer: nobody is
+/// to take all places from the others.
 const MOST_HOOKS_BY_CALLER: usize = 256;
 
 impl Most {

@@ -14,8 +14,8 @@ impl<'a> Attempt<'a> {
     ///
     /// # Errors
     ///
-    /// [`Denied::insufficient_scope`] with all of `scopes`, also those that the token has: the client asks once for what
-    /// the operation needs.
+    /// [`Denied::insufficient_scope`] with all of `scopes`, also those that the token has: the client asks once for
+    /// what the operation needs.
     pub fn require(&self, scopes: &[&str]) -> Result<(), Denied> {
         let has = |scope: &&str| self.token().is_some_and(|token| token.scopes().contains(scope));
         if scopes.iter().all(has) { Ok(()) } else { Err(Denied::insufficient_scope(scopes.iter().copied())) }

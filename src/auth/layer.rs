@@ -41,14 +41,14 @@ pub(super) struct Auth<V> {
     observer: Arc<dyn Observer>,
 }
 
-/// What becomes of a stream of changes (`subscriptions/listen` on 2026-07-28, before that what GET opens) when the access
-/// token expires that opened it. An answer that is being made is made in any case.
+/// What becomes of a stream of changes (`subscriptions/listen` on 2026-07-28, before that what GET opens) when the
+/// access token expires that opened it. An answer that is being made is made in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenStreams {
     /// It ends as when the server closes it, with its response: who may not come in any more hears no more. Up to
-    /// 2025-11-25 clients open another by themselves. On 2026-07-28 that is left to the application that uses the client:
-    /// where its users would miss changes that everybody may hear of, choose the other.
+    /// 2025-11-25 clients open another by themselves. On 2026-07-28 that is left to the application that uses the
+    /// client: where its users would miss changes that everybody may hear of, choose the other.
     #[default]
     EndAtExpiry,
     /// It goes on until either side closes it.
@@ -135,8 +135,8 @@ impl<V: TokenVerifier> AuthLayerBuilder<V> {
         self
     }
 
-    /// Another name that the authorization server has for this server, such as `api://files`: tokens for it are accepted
-    /// too. Default: only the URI of the [`ResourceMetadata`].
+    /// Another name that the authorization server has for this server, such as `api://files`: tokens for it are
+    /// accepted too. Default: only the URI of the [`ResourceMetadata`].
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
         self
@@ -240,7 +240,8 @@ impl<V> Auth<V> {
             Some(challenge) => headers.insert(WWW_AUTHENTICATE, challenge),
             None => headers.insert(RETRY_AFTER, RETRY_SECONDS),
         };
-        // It says nothing that the document does not tell everybody. Which pages may talk to the service it says itself.
+        // It says nothing that the document does not tell everybody. Which pages may talk to the service it says
+        // itself.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("WWW-Authenticate, Retry-After"));
         response

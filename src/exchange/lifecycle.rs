@@ -204,8 +204,8 @@ impl OpenStream {
         open
     }
 
-    /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at the
-    /// latest.
+    /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at
+    /// the latest.
     pub(crate) fn watched(mut self, give_up: impl FnOnce() + Send + 'static) -> Self {
         self.watched = Some(Unread::watch(&self.server, give_up));
         self

@@ -85,8 +85,8 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
     })
 }
 
-/// The handler's answer to a request that goes on from an earlier round (2026-07-28). Before it runs, the state that its
-/// client kept is opened.
+/// The handler's answer to a request that goes on from an earlier round (2026-07-28). Before it runs, the state that
+/// its client kept is opened.
 #[cfg(feature = "state")]
 fn resumed(call: &Arc<Call>) -> Option<Answering> {
     if call.era() == Era::Legacy {
@@ -109,8 +109,8 @@ fn resumed(_: &Arc<Call>) -> Option<Answering> {
     None
 }
 
-/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
-/// had asked.
+/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a
+/// client had asked.
 pub(crate) async fn own_request(call: &Arc<Call>) -> Option<Reply> {
     let failure = match caught_in(async { answering(call).await }).await {
         Ok(Ok(reply)) => return Some(reply),

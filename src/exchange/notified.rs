@@ -61,8 +61,8 @@ pub(crate) fn heard(call: Arc<Call>, ticket: Ticket) -> Heard {
     Heard { work: Some(Attended::new(hook, call, ticket, span)) }
 }
 
-/// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take all
-/// places from the others.
+/// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take
+/// all places from the others.
 const MOST_HOOKS_IN_SESSION: usize = 64;
 
 /// A hook that waits, until dropped.

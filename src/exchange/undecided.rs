@@ -12,8 +12,8 @@ use super::call::Form;
 use super::subject::Subject;
 use crate::store::queue::{AnswerFrame, Answers, Outlook};
 
-/// An answer whose form is not decided yet. Dropped before it is, nobody will ever read it: whoever still sends must not
-/// wait for room.
+/// An answer whose form is not decided yet. Dropped before it is, nobody will ever read it: whoever still sends must
+/// not wait for room.
 #[derive(Debug)]
 pub(super) struct Undecided {
     subject: Subject,

@@ -1,7 +1,7 @@
 //! Event streams that nobody reads any more: found by one lazy sweeper and given up, as if their connection had broken.
 //!
-//! A stream whose client is there is polled at least for its comments. So none of them needs a timer of its own for this:
-//! each poll leaves a trace, and the sweeper looks for fresh traces now and then.
+//! A stream whose client is there is polled at least for its comments. So none of them needs a timer of its own for
+//! this: each poll leaves a trace, and the sweeper looks for fresh traces now and then.
 
 use std::collections::HashMap;
 use std::fmt;

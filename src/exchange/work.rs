@@ -63,8 +63,8 @@ impl Future for Work {
 }
 
 impl Drop for Work {
-    /// However it ends, no client waits for work that is gone: not where an observer panicked, nor where the runtime was
-    /// shut down.
+    /// However it ends, no client waits for work that is gone: not where an observer panicked, nor where the runtime
+    /// was shut down.
     fn drop(&mut self) {
         self.subject.queue().end();
     }

@@ -171,8 +171,8 @@ impl Post<'_> {
             opened.take().iter().for_each(|session| shared.sessions.forget(session));
         }
         let id = opened.and_then(|session| HeaderValue::from_str(session.id()).ok());
-        // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can be
-        // resumed.
+        // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can
+        // be resumed.
         let in_session = call.session.is_some();
         Posted::Exchange { exchange: exchange(Work::one(Subject::One(call), drive), in_session), session: id }
     }
@@ -212,7 +212,8 @@ impl Post<'_> {
         self.session.as_ref().is_some_and(|session| session.waiters().answer(response))
     }
 
-    /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have crossed.
+    /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have
+    /// crossed.
     fn cancel(&self, message: &Message) {
         let request = self.session.as_ref().zip(message.cancelled_id());
         if let Some(call) = request.and_then(|(session, id)| session.in_flight().find(&id)) {

@@ -19,14 +19,15 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the revision whose rule it is, at that the newest that has it. `None` where it is no rule of the protocol:
-    /// it is HTTP's, JSON-RPC's, or of this transport's configuration.
+    /// Returns the revision whose rule it is, at that the newest that has it. `None` where it is no rule of the
+    /// protocol: it is HTTP's, JSON-RPC's, or of this transport's configuration.
     pub const fn revision(&self) -> Option<Revision> {
         self.revision
     }
 
     /// Returns where the rule stands: page and section of the specification, such as
-    /// `Streamable HTTP: Standard Request Headers`, or the item of this crate that sets it, such as `Limits::body_bytes`.
+    /// `Streamable HTTP: Standard Request Headers`, or the item of this crate that sets it, such as
+    /// `Limits::body_bytes`.
     pub const fn section(&self) -> &'static str {
         self.section
     }

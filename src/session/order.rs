@@ -19,8 +19,8 @@ const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 /// All sessions in the order in which they give way, among all and among those of their caller.
 ///
 /// What happens in a session does not move it: where it stands is what was known of it last, and it stands too early if
-/// anything. Whoever looks moves what stands wrong, and so no session more than once within [`MINIMUM_IDLE`]. One that is
-/// held open is set aside, until what held it is [gone](SetAside::released).
+/// anything. Whoever looks moves what stands wrong, and so no session more than once within [`MINIMUM_IDLE`]. One that
+/// is held open is set aside, until what held it is [gone](SetAside::released).
 #[derive(Debug, Default)]
 pub(super) struct Order {
     state: Mutex<State>,

@@ -147,9 +147,9 @@ impl Registry {
         open.is_some()
     }
 
-    /// Takes a place for a new session, before there is one: of many at once none gets past the cap. Where there is none,
-    /// another session gives way: one of the caller's own, where it has its share; else anybody's. Callers that have no
-    /// share push out none of those who have one.
+    /// Takes a place for a new session, before there is one: of many at once none gets past the cap. Where there is
+    /// none, another session gives way: one of the caller's own, where it has its share; else anybody's. Callers that
+    /// have no share push out none of those who have one.
     fn take_place(&self, account: &Account) -> Result<Hold, Refusal> {
         loop {
             let full = match account.take(What::Sessions, 1) {

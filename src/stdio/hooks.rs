@@ -1,4 +1,5 @@
-//! The application's hook for notifications: one after the other, in the order in which they came, off the reading path.
+//! The application's hook for notifications: one after the other, in the order in which they came, off the reading
+//! path.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,8 +30,8 @@ struct Notified {
     _busy: Busy,
 }
 
-/// Lets the handler hear a notification once it has heard those before. Refused where too many wait already: nothing else
-/// bounds them, since the peer waits for none.
+/// Lets the handler hear a notification once it has heard those before. Refused where too many wait already: nothing
+/// else bounds them, since the peer waits for none.
 pub(super) fn hear(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket) -> Result<(), Refusal> {
     let mut state = connection.hooks.state();
     if state.waiting.len() >= MOST_HOOKS {

@@ -1,7 +1,7 @@
 //! The standard input and output of the process, read and written by two threads.
 //!
-//! A blocking read cannot be broken off. In a thread that nobody waits for it keeps no process alive, and a hop for each
-//! chunk is cheap where chunks are large.
+//! A blocking read cannot be broken off. In a thread that nobody waits for it keeps no process alive, and a hop for
+//! each chunk is cheap where chunks are large.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;

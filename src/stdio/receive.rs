@@ -69,8 +69,8 @@ impl Receiver {
         }
     }
 
-    /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same: they
-    /// make room.
+    /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same:
+    /// they make room.
     fn no_room(&self, body: &Body) {
         let refusal = Refusal::new(RefusalKind::Overloaded);
         match body {

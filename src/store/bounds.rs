@@ -21,8 +21,8 @@ pub(crate) struct Store {
     in_all: usize,
     kept: AtomicUsize,
     next: AtomicU64,
-    /// The logs that hold anything, each once, in the order of their oldest events. A log may stand before its turn, for
-    /// what it stood for may be gone: then it is put back in its place when its turn comes.
+    /// The logs that hold anything, each once, in the order of their oldest events. A log may stand before its turn,
+    /// for what it stood for may be gone: then it is put back in its place when its turn comes.
     order: Mutex<BTreeMap<Place, Weak<Log>>>,
     observer: Ear,
 }

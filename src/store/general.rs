@@ -56,8 +56,8 @@ impl General {
         Some(turn)
     }
 
-    /// Opens the stream after this event, in the place of one that is open. Where what followed is gone, all lists count
-    /// as changed.
+    /// Opens the stream after this event, in the place of one that is open. Where what followed is gone, all lists
+    /// count as changed.
     pub(crate) fn resume(&self, number: u64) -> Result<Option<Turn>, Unresumable> {
         let mut state = self.state();
         let replay = match state.record.after(number) {

@@ -31,8 +31,8 @@ pub enum EventStore {
     None,
     /// They can, for as long as [`Limits::stored_events`](crate::Limits::stored_events),
     /// [`stored_bytes`](crate::Limits::stored_bytes), [`stored_bytes_in_all`](crate::Limits::stored_bytes_in_all) and
-    /// [`stored_for`](crate::Limits::stored_for) allow. What is kept is kept in this process: a client must come back to
-    /// the same one, and while it is away no [drain](crate::Transport::drain) waits for it.
+    /// [`stored_for`](crate::Limits::stored_for) allow. What is kept is kept in this process: a client must come back
+    /// to the same one, and while it is away no [drain](crate::Transport::drain) waits for it.
     InMemory,
 }
 

@@ -170,8 +170,8 @@ impl Queue {
         self.room.close();
     }
 
-    /// Gives up the reading side. What is queued is dropped, and so is whatever comes, unless it is recorded. Does nothing
-    /// for a reader that has been superseded.
+    /// Gives up the reading side. What is queued is dropped, and so is whatever comes, unless it is recorded. Does
+    /// nothing for a reader that has been superseded.
     pub(crate) fn leave(&self, turn: Turn) {
         let mut state = self.state();
         if state.turn != turn {
@@ -211,8 +211,8 @@ impl Queue {
         self.show(&mut state);
     }
 
-    /// Lets the reader go once it has read what is queued, and tells its client when to come back. An answer that has no
-    /// form yet becomes a stream for it. Whether there is a reader to let go.
+    /// Lets the reader go once it has read what is queued, and tells its client when to come back. An answer that has
+    /// no form yet becomes a stream for it. Whether there is a reader to let go.
     pub(crate) fn let_go(&self, retry: Duration) -> bool {
         let mut state = self.state();
         let is_reading = state.phase == Phase::Open && state.presence == Presence::Reading;
@@ -224,8 +224,8 @@ impl Queue {
         is_reading
     }
 
-    /// Reads on after an event, in the place of whoever reads now. `None` where the stream has ended and nothing of it is
-    /// left to read.
+    /// Reads on after an event, in the place of whoever reads now. `None` where the stream has ended and nothing of it
+    /// is left to read.
     pub(crate) fn resume(&self, after: u64) -> Result<Option<Turn>, Unresumable> {
         let mut state = self.state();
         let events = state.record.as_ref().ok_or(Unresumable::Unknown)?.after(after)?;
@@ -315,8 +315,8 @@ impl Queue {
         self.room.is_closed() || self.room.available_permits() >= cost
     }
 
-    /// Where too many bytes wait, here and elsewhere, a message takes all of the queue: so it waits for those before it,
-    /// and whose client reads goes on.
+    /// Where too many bytes wait, here and elsewhere, a message takes all of the queue: so it waits for those before
+    /// it, and whose client reads goes on.
     fn cost(&self, message: &Bytes) -> u32 {
         if self.gauge.is_pressed(message.len()) { self.capacity } else { cost(message, self.capacity) }
     }
