@@ -13,7 +13,7 @@ use crate::error::Error;
 /// [peer key](crate::StreamableHttpBuilder::peer). Callers that have neither cannot be told apart and have no share: they
 /// draw on the whole. On a byte stream the connection is the caller, and each has a transport, and so limits, of its own.
 ///
-/// Responses, `notifications/cancelled`, `ping` and DELETE are never refused for what is going on, but for a body that is
+/// Responses, `notifications/cancelled`, `ping`, `server/discover` and DELETE are never refused for what is going on, but for a body that is
 /// too long or too slow, or for one of more than 4 KiB that finds no room. Refusals with status 429 and 503 carry
 /// `Retry-After`.
 ///

@@ -370,6 +370,7 @@ impl Call {
     }
 
     /// As the observer sees it.
+    #[inline]
     pub(crate) fn observed(&self) -> observer::Exchange<'_> {
         observer::Exchange {
             revision: self.revision,

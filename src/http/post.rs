@@ -88,7 +88,11 @@ fn modern_post(
     let with_id = |refusal: Refusal| refusal.with_id(message.id());
     shared.authorize(&parts, principal.as_ref(), revision, &message).map_err(with_id)?;
     let mut ticket = ticket;
-    ticket.count(account.take_request().map_err(|full| with_id(full.into()))?);
+    // Answered at once, and never refused: whoever asks what the server speaks would take a 429 for a server that speaks
+    // nothing newer than 2025-11-25, and remember it.
+    if message.method() != method::DISCOVER {
+        ticket.count(account.take_request().map_err(|full| with_id(full.into()))?);
+    }
     let caller = Caller {
         revision,
         principal,

@@ -35,6 +35,9 @@ pub(crate) fn mark(id: &str, retry: Option<u128>) -> Bytes {
     format!("id: {id}\n{retry}data: \n\n").into()
 }
 
+/// Bytes that a message may hold and not use.
+const SPARE: usize = 1 << 10;
+
 /// Room for a small message, so that writing one takes one allocation.
 pub(crate) const SMALL: usize = 512;
 
@@ -93,6 +96,10 @@ impl Frame {
         buf.extend_from_slice(EVENT_HEAD);
         serde_json::to_writer(&mut buf, message)?;
         to_one_line(&mut buf, EVENT_HEAD.len());
+        if buf.capacity() - buf.len() > SPARE {
+            // It may wait for long, and what it grew into beyond its end would count for nobody.
+            buf.shrink_to(buf.len() + EVENT_END.len());
+        }
         Ok(Self::seal(buf))
     }
 

@@ -2,7 +2,8 @@
 
 use http::Version;
 use tracing::field::{Empty, display};
-use tracing::{Span, debug, info_span};
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Span, debug, info_span};
 
 use super::events::{TARGET, session_hash};
 use crate::cancel::CancelCause;
@@ -14,12 +15,19 @@ use crate::protocol::names::method;
 /// Characters of a client's text that a field holds at most.
 const MOST: usize = 128;
 
-/// The span of one call. What the application runs for it, runs inside, wherever it is polled.
+/// The span of one call. What the application runs for it, runs inside, wherever it is polled. `None` where nobody
+/// listens: then a call is as small, and moves as fast, as without.
 #[derive(Debug)]
-pub(crate) struct CallSpan(Span);
+pub(crate) struct CallSpan(Option<Box<Span>>);
 
 impl CallSpan {
+    #[inline]
     pub(crate) fn of(call: &Call) -> Self {
+        if LevelFilter::current() < Level::INFO { Self(None) } else { Self::open(call) }
+    }
+
+    #[inline(never)]
+    fn open(call: &Call) -> Self {
         let span = info_span!(
             target: TARGET,
             "mcp.server",
@@ -40,84 +48,96 @@ impl CallSpan {
             era = Empty,
             outcome = Empty,
         );
-        let span = Self(span);
-        // What has to be put together first, only where somebody reads it.
-        if !span.0.is_disabled() {
-            span.describe(call);
+        if span.is_disabled() {
+            return Self(None);
         }
-        span
+        describe(&span, call);
+        Self(Some(Box::new(span)))
     }
 
     /// Runs what belongs to the call.
+    #[inline]
     pub(crate) fn run<T>(&self, run: impl FnOnce() -> T) -> T {
-        self.0.in_scope(run)
+        match &self.0 {
+            None => run(),
+            Some(span) => span.in_scope(run),
+        }
     }
 
     /// Notes what the handler's own answer says: a tool may fail with a result.
+    #[inline]
     pub(crate) fn answered(&self, call: &Call, outcome: &Outcome) {
-        let is_call = !self.0.is_disabled() && call.message.method() == method::TOOLS_CALL;
+        let Some(span) = &self.0 else {
+            return;
+        };
+        let is_call = call.message.method() == method::TOOLS_CALL;
         match outcome {
-            Outcome::Answered(Ok(reply)) if is_call && is_error(reply.json()) => self.failed("tool_error"),
+            Outcome::Answered(Ok(reply)) if is_call && is_error(reply.json()) => failed(span, "tool_error"),
             _ => {}
         }
     }
 
     /// Notes how it ended.
+    #[inline]
     pub(crate) fn ended(&self, end: ExchangeEnd) {
-        if self.0.is_disabled() {
-            return;
-        }
-        self.0.record("outcome", end.as_str());
-        match end {
-            ExchangeEnd::Error(code) => {
-                self.0.record("rpc.response.status_code", display(code));
-                self.failed(&code.to_string());
-            }
-            ExchangeEnd::Cancelled(cause) => self.failed(cause_label(cause)),
-            ExchangeEnd::Result | ExchangeEnd::InputRequired => {}
+        if let Some(span) = &self.0 {
+            ended(span, end);
         }
     }
+}
 
-    fn failed(&self, what: &str) {
-        self.0.record("error.type", what);
-        self.0.record("otel.status_code", "ERROR");
+fn ended(span: &Span, end: ExchangeEnd) {
+    span.record("outcome", end.as_str());
+    match end {
+        ExchangeEnd::Error(code) => {
+            span.record("rpc.response.status_code", display(code));
+            failed(span, &code.to_string());
+        }
+        ExchangeEnd::Cancelled(cause) => failed(span, cause_label(cause)),
+        ExchangeEnd::Result | ExchangeEnd::InputRequired => {}
     }
+}
 
-    fn describe(&self, call: &Call) {
-        let (span, asked) = (&self.0, clip(call.message.method()));
-        span.record("mcp.method.name", asked);
-        span.record("era", call.era().as_str());
-        if let Some(id) = call.message.id() {
-            span.record("jsonrpc.request.id", clip(id.as_str().trim_matches('"')));
+fn failed(span: &Span, what: &str) {
+    span.record("error.type", what);
+    span.record("otel.status_code", "ERROR");
+}
+
+/// Notes who asks, for what and by which way.
+fn describe(span: &Span, call: &Call) {
+    let asked = clip(call.message.method());
+    span.record("mcp.method.name", asked);
+    span.record("era", call.era().as_str());
+    if let Some(id) = call.message.id() {
+        span.record("jsonrpc.request.id", clip(id.as_str().trim_matches('"')));
+    }
+    let target = call.message.name().map(clip);
+    match (call.message.method(), target) {
+        (method::TOOLS_CALL, Some(tool)) => {
+            span.record("gen_ai.operation.name", "execute_tool");
+            span.record("gen_ai.tool.name", tool);
+            span.record("otel.name", display(format_args!("{asked} {tool}")));
         }
-        let target = call.message.name().map(clip);
-        match (call.message.method(), target) {
-            (method::TOOLS_CALL, Some(tool)) => {
-                span.record("gen_ai.operation.name", "execute_tool");
-                span.record("gen_ai.tool.name", tool);
-                span.record("otel.name", display(format_args!("{asked} {tool}")));
-            }
-            (method::PROMPTS_GET, Some(prompt)) => {
-                span.record("gen_ai.prompt.name", prompt);
-                span.record("otel.name", display(format_args!("{asked} {prompt}")));
-            }
-            _ => {
-                span.record("otel.name", asked);
-            }
+        (method::PROMPTS_GET, Some(prompt)) => {
+            span.record("gen_ai.prompt.name", prompt);
+            span.record("otel.name", display(format_args!("{asked} {prompt}")));
         }
-        match &call.via {
-            Via::Http(head) => {
-                span.record("network.transport", "tcp");
-                span.record("network.protocol.name", "http");
-                span.record("network.protocol.version", version(head.version));
-            }
-            Via::Stream(_) => {
-                span.record("network.transport", "pipe");
-            }
+        _ => {
+            span.record("otel.name", asked);
         }
-        if let Some(session) = &call.session {
-            debug!(target: TARGET, parent: span, session = %session_hash(session.id()), "in a session");
+    }
+    match &call.via {
+        Via::Http(head) => {
+            span.record("network.transport", "tcp");
+            span.record("network.protocol.name", "http");
+            span.record("network.protocol.version", version(head.version));
         }
+        Via::Stream(_) => {
+            span.record("network.transport", "pipe");
+        }
+    }
+    if let Some(session) = &call.session {
+        debug!(target: TARGET, parent: span, session = %session_hash(session.id()), "in a session");
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use allocation_counter::measure;
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{LocalBoxFuture, join_all};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::Full;
@@ -24,7 +24,7 @@ use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
 use super::stalled::{Cost, cost};
-use super::support::{Acts, bare, call, initialize, inside, listen, named, open, ready, send};
+use super::support::{Acts, bare, call, initialize, inside, listen, named, open, send};
 
 const MODERN: Revision = Revision::V2026_07_28;
 const LEGACY: Revision = Revision::V2025_11_25;
@@ -32,7 +32,7 @@ const MIB: u64 = 1 << 20;
 
 /// What an attack goes on holding.
 type Held = Vec<Box<dyn Any>>;
-type Attack = for<'a> fn(&'a StreamableHttpService) -> BoxFuture<'a, Held>;
+type Attack = for<'a> fn(&'a StreamableHttpService) -> LocalBoxFuture<'a, Held>;
 
 /// The peer of a request, where it says who it is.
 #[derive(Clone)]
@@ -100,7 +100,7 @@ fn sending(pieces: Pieces) -> Request<Pieces> {
 }
 
 /// Bodies of which a byte comes now and then.
-fn slowloris(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn slowloris(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let trickle = || Pieces::new(u64::MAX, Bytes::from_static(b" "), Some(Duration::from_secs(1)), false);
         let mut held = Held::new();
@@ -113,11 +113,11 @@ fn slowloris(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         }
         held
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// POSTs that stop in the middle, each holding what it has sent, until there is no more room for this peer.
-fn stopping(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn stopping(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let mut held = Held::new();
         let mut refused = 0;
@@ -138,11 +138,11 @@ fn stopping(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         assert_eq!(held.len(), 32, "2 MiB each, of 64");
         held
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// Streams whose client reads nothing.
-fn unread(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn unread(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let mut held = Held::new();
         for id in 0..100 {
@@ -155,10 +155,10 @@ fn unread(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         sleep(Duration::from_secs(2)).await;
         held
     }
-    .boxed()
+    .boxed_local()
 }
 
-fn idle(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn idle(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let mut held = Held::new();
         for id in 0..10_000 {
@@ -170,7 +170,7 @@ fn idle(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         }
         held
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// As a connection does: reads until there is nothing to read.
@@ -202,16 +202,16 @@ async fn ready_of(service: &StreamableHttpService, session: &str) {
     assert_eq!(send(service, hostile(ready)).await.status(), StatusCode::ACCEPTED);
 }
 
-fn many_sessions(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn many_sessions(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         sessions(service, 5_000).await;
         Held::new()
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// GETs without end on one session: for its general stream, and for the rest of an answer.
-fn get_storm(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn get_storm(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let session = open(service, hostile(initialize(LEGACY))).await;
         ready_of(service, &session).await;
@@ -243,11 +243,11 @@ fn get_storm(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         assert!(statuses[&409] > 0 && statuses[&503] > 0, "{statuses:?}");
         held
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// Bodies that are too much at once: too long, too deep, too many.
-fn bodies(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn bodies(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let piece = Bytes::from(vec![b' '; 64 << 10]);
         let endless = Pieces::new((1 << 30) / (64 << 10), piece, None, true);
@@ -258,16 +258,16 @@ fn bodies(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         let element = r#"{"jsonrpc":"2.0","id":1,"method":"x"},"#;
         let calls = format!("[{}1]", element.repeat(100_000));
         for body in [deep, inside, many, calls] {
-            let request = hostile(call(LEGACY, "x", json!({}), 1).map(|_| Full::from(body)));
+            let request = hostile(call(LEGACY, "x", json!({}), 1).map(|_| Full::<Bytes>::from(body)));
             assert_eq!(service.handle(request).await.status(), StatusCode::BAD_REQUEST);
         }
         Held::new()
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// Heads as large as a server lets them be, and larger.
-fn heads(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
+fn heads(service: &StreamableHttpService) -> LocalBoxFuture<'_, Held> {
     async move {
         let long = HeaderValue::from_bytes(&vec![b'a'; 1 << 20]).expect("a value");
         let accepts = HeaderValue::from_str(&"application/json;q=0.1,".repeat(40_000)).expect("a value");
@@ -289,7 +289,7 @@ fn heads(service: &StreamableHttpService) -> BoxFuture<'_, Held> {
         assert_eq!(send(service, request).await.status(), StatusCode::BAD_REQUEST);
         Held::new()
     }
-    .boxed()
+    .boxed_local()
 }
 
 /// Each attack, and the MiB that it may come to hold: what `Limits` say, and a half more for what the test itself holds.
@@ -299,12 +299,13 @@ const ATTACKS: [(&str, Attack, u64); 8] = [
     // `body_bytes_by_caller`, twice since they come in pieces.
     ("stopping", stopping, 2 * 64 + 64),
     // `queue_bytes_by_caller`, what the handlers hold, and a message for each stream.
-    ("unread", unread, 64 + 32),
+    ("unread", unread, 64 + 24),
     // Of each its mailbox with one URI, its body and a timer.
     ("idle", idle, 64),
-    ("sessions", many_sessions, 24),
     // `stored_bytes` and 1,024 streams that are read by nobody.
     ("gets", get_storm, 16),
+    // 1,000, each with a log of its events.
+    ("sessions", many_sessions, 24),
     // Four bodies of up to 4 MiB, one after the other, which the test holds too.
     ("bodies", bodies, 24),
     ("heads", heads, 24),

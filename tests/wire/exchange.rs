@@ -96,6 +96,16 @@ fn is_internal(message: &Value) -> bool {
         && message.get("result").is_none()
 }
 
+/// Whether a message is the response to a request that took too long.
+fn is_late(message: &Value) -> bool {
+    message["id"] == 1 && message["error"] == json!({"code": -32603, "message": "The request timed out"})
+}
+
+/// Whether a message is the response to a request that a drain has cut.
+fn is_drained(message: &Value) -> bool {
+    message["id"] == 1 && message["error"] == json!({"code": -32603, "message": "The server is shutting down"})
+}
+
 /// The messages of a whole event stream up to its response, which is the last of all.
 async fn messages(answer: Answer) -> (Vec<Value>, Value) {
     assert_eq!(answer.status, 200);

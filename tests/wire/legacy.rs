@@ -13,11 +13,12 @@ mod words;
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::StatusCode;
 use mcp_transport::{
-    CancelCause, Capabilities, ExchangeEnd, McpError, Observer, Reply, RequestContext, Session as Opened, SessionEnd,
-    StreamableHttpBuilder, StreamableHttpService,
+    CancelCause, Capabilities, ExchangeEnd, Limits, McpError, Observer, Reply, RequestContext, Session as Opened,
+    SessionEnd, StreamableHttpBuilder, StreamableHttpService,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -97,7 +98,9 @@ impl Bench {
         let (started, runs) = unbounded_channel();
         let life = Life::default();
         let script = life.watch(declare(script(started, life.clone()), everything()));
-        let builder = StreamableHttpService::builder(script).observer(life.clone()).principal(account);
+        // Most of these streams are read when their test has come so far.
+        let patient = Limits::default().unread_time(Duration::MAX);
+        let builder = StreamableHttpService::builder(script).observer(life.clone()).principal(account).limits(patient);
         let service = configure(builder).build().expect("a service");
         let client = cx.serve(service.clone()).await;
         Self { service, client, runs: runs.into(), life }

@@ -30,9 +30,9 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 const WARM_UP: usize = 4;
 
 /// More bytes than that, allocated when all is quiet, are a leak.
-const BYTES: isize = 256 << 10;
+const BYTES: isize = 64 << 10;
 /// The same in blocks: far fewer than there were clients in a round.
-const BLOCKS: isize = 400;
+const BLOCKS: isize = 100;
 /// The same as the kernel counts: the allocator keeps pages for itself.
 const RESIDENT: isize = 24 << 20;
 

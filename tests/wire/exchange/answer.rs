@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Signal, is_internal, is_reply, limited, messages, reply, tell, told, work};
+use super::{Signal, is_late, is_reply, limited, messages, reply, tell, told, work};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::Answer;
 use crate::support::handler::Script;
@@ -238,10 +238,10 @@ async fn nothing_follows_the_deadline(cx: Cx) {
         go.give();
         done.taken().await;
         if streams {
-            assert!(is_internal(&answer.next_message().await.expect("a response")));
+            assert!(is_late(&answer.next_message().await.expect("a response")));
             assert_eq!(answer.frame().await, None);
         } else {
-            assert!(is_internal(&answer.json().await));
+            assert!(is_late(&answer.json().await));
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::{Ends, Signal, is_internal, is_reply, limited, messages, observed, reply, tell, told, work};
+use super::{Ends, Signal, is_drained, is_reply, limited, messages, observed, reply, tell, told, work};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::{Answer, Client, assert_error};
 use crate::support::handler::Script;
@@ -161,11 +161,11 @@ async fn the_rest_is_cut_at_the_deadline(cx: Cx) {
     for cut in [quiet, only_json] {
         let answer = cut.await.expect("an answer");
         assert_eq!(answer.status, StatusCode::OK);
-        assert!(is_internal(&answer.json().await));
+        assert!(is_drained(&answer.json().await));
     }
     let (sent, response) = messages(streaming.await.expect("an answer")).await;
     assert_eq!(sent, [told(1)]);
-    assert!(is_internal(&response));
+    assert!(is_drained(&response));
     let causes = [ends.next().await, ends.next().await, ends.next().await, ends.next().await];
     assert_eq!(causes, [None, Some(CancelCause::Drained), Some(CancelCause::Drained), Some(CancelCause::Drained)]);
     assert_eq!(heard.of("ended")[1..], ["Cancelled(Drained)", "Cancelled(Drained)", "Cancelled(Drained)"]);
@@ -180,10 +180,10 @@ async fn what_is_cut_is_answered(cx: Cx) {
     let streaming = ask(&client, for_seconds(cx, None, true), &entered).await;
     let report = service.drain(Duration::ZERO).await;
     assert_eq!((report.in_flight, report.cut), (2, 2));
-    assert!(is_internal(&quiet.await.expect("an answer").json().await));
+    assert!(is_drained(&quiet.await.expect("an answer").json().await));
     let (sent, response) = messages(streaming.await.expect("an answer")).await;
     assert_eq!(sent, [told(1)]);
-    assert!(is_internal(&response));
+    assert!(is_drained(&response));
 }
 
 /// Hears one notification for `seconds`.
@@ -235,7 +235,7 @@ async fn every_drain_waits_for_the_same_work(cx: Cx) {
         assert_eq!((report.in_flight, report.cut), (1, 1));
         assert!((5.0..5.1).contains(&elapsed), "{elapsed} s");
     }
-    assert!(is_internal(&cut.await.expect("an answer").json().await));
+    assert!(is_drained(&cut.await.expect("an answer").json().await));
     assert_eq!(service.drain(Duration::from_secs(5)).now_or_never(), Some(DrainReport::default()));
 }
 
@@ -255,7 +255,7 @@ async fn a_dropped_drain_cuts_nothing(cx: Cx) {
     assert!(is_reply(&quiet.await.expect("an answer").json().await, 2));
     let report = service.drain(Duration::from_secs(1)).await;
     assert_eq!((report.in_flight, report.cut), (1, 1));
-    assert!(is_internal(&messages(streaming.await.expect("an answer")).await.1));
+    assert!(is_drained(&messages(streaming.await.expect("an answer")).await.1));
 }
 
 /// Its head was taken before the drain began, its body came later: no handler of it has run yet.
@@ -307,7 +307,7 @@ async fn a_connection_that_sleeps_does_not_hold_it_up(cx: Cx) {
     let elapsed = start.elapsed().as_secs_f64();
     assert!((5.0..6.1).contains(&elapsed), "{elapsed} s");
     // It wakes up to an answer.
-    assert!(is_internal(&asleep.await.json().await));
+    assert!(is_drained(&asleep.await.json().await));
     assert_eq!(ends.next().await, Some(CancelCause::Drained));
 }
 
@@ -357,5 +357,5 @@ async fn clients_that_leave_are_not_cut(cx: Cx) {
     let report = draining.await;
     assert_eq!((report.in_flight, report.cut), (2, 0));
     assert_eq!(ends.next().await, Some(CancelCause::Deadline));
-    assert!(is_internal(&messages(late.await.expect("an answer")).await.1));
+    assert!(is_drained(&messages(late.await.expect("an answer")).await.1));
 }

@@ -10,7 +10,7 @@ use mcp_transport::{CancelCause, Limits, LogLevel, McpError, Progress, Reply, St
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance, sleep};
 
-use super::{Ends, METHOD, Signal, is_internal, is_reply, limited, messages, reply, tell, told, work};
+use super::{Ends, METHOD, Signal, is_drained, is_late, is_reply, limited, messages, reply, tell, told, work};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::Answer;
 use crate::support::handler::Script;
@@ -169,13 +169,13 @@ async fn what_happens_during_the_hand_over_is_not_lost(cx: Cx) {
 
     let answer = client.send(work(cx)).now_or_never().expect("a head");
     advance(Duration::from_secs(5)).await;
-    assert!(is_internal(&messages(answer).await.1));
+    assert!(is_late(&messages(answer).await.1));
     assert_eq!(ends.next().await, Some(CancelCause::Deadline));
 
     let answer = client.send(work(cx)).now_or_never().expect("a head");
     let report = service.drain(Duration::ZERO).await;
     assert_eq!((report.in_flight, report.cut), (1, 1));
-    assert!(is_internal(&messages(answer).await.1));
+    assert!(is_drained(&messages(answer).await.1));
     assert_eq!(ends.next().await, Some(CancelCause::Drained));
 }
 

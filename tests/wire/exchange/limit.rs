@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Ends, METHOD, Signal, all_quiet, is_internal, is_reply, limited, messages, observed, reply, tell, told, work,
+    Ends, METHOD, Signal, all_quiet, is_internal, is_late, is_reply, limited, messages, observed, reply, tell, told,
+    work,
 };
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::handler::Script;
@@ -310,7 +311,7 @@ async fn handler_time(cx: Cx) {
             let response = if streams { messages(answer).await.1 } else { answer.json().await };
             let elapsed = start.elapsed().as_secs_f64();
             if late {
-                assert!(is_internal(&response), "{response}");
+                assert!(is_late(&response), "{response}");
                 assert!((5.0..5.01).contains(&elapsed), "cut after {elapsed} s");
                 assert_eq!(ends.next().await, Some(CancelCause::Deadline));
             } else {

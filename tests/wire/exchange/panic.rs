@@ -11,7 +11,7 @@ use mcp_transport::{
 };
 use serde_json::{Value, json};
 
-use super::{METHOD, Signal, all_quiet, is_internal, is_reply, messages, observed, reply, tell, told, work};
+use super::{METHOD, Signal, all_quiet, is_internal, is_late, is_reply, messages, observed, reply, tell, told, work};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::handler::Script;
 use crate::support::request::Call;
@@ -165,7 +165,7 @@ async fn in_a_destructor_at_the_deadline(cx: Cx) {
         call.set("/params/streams", streams);
         let answer = client.send(call).await;
         let response = if streams { messages(answer).await.1 } else { answer.json().await };
-        assert!(is_internal(&response), "{response}");
+        assert!(is_late(&response), "{response}");
     }
     assert_eq!(heard.of("panicked"), vec![format!("{METHOD} in a destructor"); 2]);
     assert_eq!(heard.of("ended"), vec!["Cancelled(Deadline)"; 2]);

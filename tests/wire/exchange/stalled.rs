@@ -6,7 +6,7 @@ use mcp_transport::{CancelCause, Limits};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Ends, METHOD, Signal, all_quiet, is_internal, is_reply, limited, messages, reply, told, work};
+use super::{Ends, METHOD, Signal, all_quiet, is_drained, is_late, is_reply, limited, messages, reply, told, work};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::handler::Script;
 
@@ -94,7 +94,7 @@ async fn the_deadline_reaches_the_handler(cx: Cx) {
     // What fitted is still there to be read, and then the end.
     let (sent, response) = messages(answer).await;
     assert_eq!(sent, (0..256).map(told).collect::<Vec<_>>());
-    assert!(is_internal(&response), "{response}");
+    assert!(is_late(&response), "{response}");
 }
 
 async fn a_drain_reaches_the_handler(cx: Cx) {
@@ -110,7 +110,7 @@ async fn a_drain_reaches_the_handler(cx: Cx) {
     assert_eq!(ends.next().await, Some(CancelCause::Drained));
     let (sent, response) = messages(answer).await;
     assert_eq!(sent.len(), 256);
-    assert!(is_internal(&response), "{response}");
+    assert!(is_drained(&response), "{response}");
 }
 
 async fn the_handler_goes_on_once_it_is_read(cx: Cx) {

@@ -20,6 +20,7 @@ pub fn register(wire: &mut Wire) {
     wire.legacy("subscribe/delivers/refused", Carriers::Every, refused);
     wire.legacy("subscribe/delivers/veto", Carriers::Every, veto);
     wire.legacy("subscribe/delivers/slow-veto", Carriers::Every, slow_veto);
+    wire.legacy("subscribe/delivers/while-decided", Carriers::Every, while_decided);
     wire.legacy("subscribe/delivers/bound", Carriers::Every, bound);
     wire.legacy("subscribe/delivers/unread", Carriers::Clock, unread);
 }
@@ -193,9 +194,54 @@ async fn slow_veto(cx: Cx) {
     changes.resource_updated("file:///a");
     decide.notify_one();
     assert_eq!(asking.await.expect("an answer").result().await, json!({}));
+    assert_eq!(updated(&mut stream).await, "file:///a", "it changed while it was being decided");
     changes.resource_updated("file:///cancelled");
     changes.resource_updated("file:///a");
     assert_eq!(updated(&mut stream).await, "file:///a");
+    session.end().await;
+    assert_eq!(stream.next_event().await, None);
+}
+
+/// A change that comes while the handler decides is told once it has agreed, and not before; where it has not, never.
+async fn while_decided(cx: Cx) {
+    let (asked, decide) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let declare = {
+        let (asked, decide) = (Arc::clone(&asked), Arc::clone(&decide));
+        move |script: Script, all| {
+            script.declaring(all).deciding(move |uri, _| {
+                let (asked, decide) = (Arc::clone(&asked), Arc::clone(&decide));
+                async move {
+                    asked.notify_one();
+                    decide.notified().await;
+                    if uri.ends_with("no") { Err(McpError::invalid_params("no")) } else { Ok(()) }
+                }
+            })
+        }
+    };
+    let bench = Bench::of(cx, declare, |builder| builder).await;
+    let session = bench.session(cx).await;
+    let mut stream = session.listen().await;
+    let changes = bench.service.changes();
+    for (uri, is_granted) in [("file:///no", false), ("file:///yes", true), ("file:///yes", true)] {
+        let asking = bench.send(session.call("resources/subscribe", json!({ "uri": uri })));
+        asked.notified().await;
+        changes.resource_updated(uri);
+        changes.tools_list_changed();
+        let mut told = vec![stream.next_message().await.expect("an event")];
+        if uri == "file:///yes" && told[0]["method"] == "notifications/resources/updated" {
+            // Granted before, it is told at once.
+            told.push(stream.next_message().await.expect("an event"));
+        }
+        assert_eq!(told.last().expect("one")["method"], "notifications/tools/list_changed");
+        decide.notify_one();
+        assert_eq!(asking.await.expect("an answer").json().await.get("result").is_some(), is_granted);
+        if is_granted && told.len() == 1 {
+            assert_eq!(updated(&mut stream).await, uri);
+        }
+    }
+    changes.resource_updated("file:///no");
+    changes.resource_updated("file:///yes");
+    assert_eq!(updated(&mut stream).await, "file:///yes");
     session.end().await;
     assert_eq!(stream.next_event().await, None);
 }

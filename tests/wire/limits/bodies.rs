@@ -154,8 +154,10 @@ async fn time(cx: Cx) {
         (1024, 1024, seconds(29), Some(29)),
         (1024, 1024, seconds(31), None),
         (1024, 100, Duration::from_millis(2600), Some(28)),
-        // 64 KiB every two seconds make 128 s for 4 MiB.
-        (4 << 20, 64 << 10, seconds(2), Some(128)),
+        // A MiB in 24 seconds.
+        (4 << 20, 64 << 10, Duration::from_millis(1500), Some(96)),
+        // A MiB in 32 seconds.
+        (4 << 20, 64 << 10, seconds(2), None),
     ] {
         let since = Instant::now();
         let answer = client.send_body(slow(cx, length, piece, every)).await;

@@ -80,7 +80,7 @@ async fn in_all(cx: Cx) {
 /// Answers that wait behind messages count; what settles what is under way is taken all the same.
 async fn in_sessions(cx: Cx) {
     let count = Arc::new(AtomicUsize::new(0));
-    let limits = Limits::default().queue_bytes_by_caller(2 * PAD);
+    let limits = Limits::default().queue_bytes_by_caller(PAD);
     let client = cx.serve(serves(filling(&count), limits)).await;
     let session = session::open_by(&client, session::initialize(cx.revision).header(ACCOUNT, "one")).await;
     let unread = client.send(session.call("x/fill", json!({"messages": 2, "pad": PAD})).id("unread")).await;
