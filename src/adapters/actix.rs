@@ -50,8 +50,10 @@
 //!
 //! [`h1_allow_half_closed`]: actix_web::HttpServer::h1_allow_half_closed
 
+use std::convert::Infallible;
+use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -63,10 +65,13 @@ use actix_web::{Handler, HttpMessage, HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures::Stream;
 use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tower_service::Service;
 
-use crate::{Principal, ResponseBody, StreamableHttpService};
+use crate::{Principal, StreamableHttpService};
 
-/// A [`StreamableHttpService`] as a handler of actix-web: what `web::to`, `Route::to` and `Resource::to` take.
+/// A [`StreamableHttpService`] as a handler of actix-web: what `web::to`, `Route::to` and `Resource::to` take. Or any tower
+/// service around one that never fails: an `AuthService` (feature `auth`), a stack of layers.
 ///
 /// Give it every method of its path. Cloning is cheap, and all clones serve one transport, in whichever worker they
 /// are.
@@ -75,16 +80,16 @@ use crate::{Principal, ResponseBody, StreamableHttpService};
 /// [`Principal`] that a middleware may have left, the peer's address as [`SocketAddr`](std::net::SocketAddr), and what
 /// [`carry`](Self::carry) adds.
 #[derive(Clone)]
-pub struct Endpoint {
-    service: StreamableHttpService,
+pub struct Endpoint<S = StreamableHttpService> {
+    service: S,
     carry: Option<Arc<Carry>>,
 }
 
 type Carry = dyn Fn(&HttpRequest, &mut http::Extensions) + Send + Sync;
 
-impl Endpoint {
+impl<S> Endpoint<S> {
     /// Makes a handler of a service.
-    pub fn new(service: StreamableHttpService) -> Self {
+    pub fn new(service: S) -> Self {
         Self { service, carry: None }
     }
 
@@ -113,7 +118,7 @@ impl Endpoint {
     }
 
     /// The request in the types of `http` 1; `None` where it cannot be said in them.
-    fn request(&self, head: &HttpRequest, payload: web::Payload) -> Option<http::Request<Incoming>> {
+    fn request(&self, head: &HttpRequest, payload: web::Payload) -> Option<http::Request<RequestBody>> {
         let mut request = http::Request::builder()
             .method(head.method().as_str())
             .uri(head.uri().to_string())
@@ -131,11 +136,15 @@ impl Endpoint {
         if let Some(carry) = &self.carry {
             carry(head, extensions);
         }
-        request.body(Incoming { payload, left: content_length(head) }).ok()
+        request.body(RequestBody { payload, left: content_length(head) }).ok()
     }
 }
 
-impl Handler<(HttpRequest, web::Payload)> for Endpoint {
+impl<S, B> Handler<(HttpRequest, web::Payload)> for Endpoint<S>
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>, Error = Infallible> + Clone + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn StdError>>> + 'static,
+{
     type Output = HttpResponse;
     type Future = Pin<Box<dyn Future<Output = HttpResponse>>>;
 
@@ -144,20 +153,27 @@ impl Handler<(HttpRequest, web::Payload)> for Endpoint {
             return Box::pin(async { HttpResponse::BadRequest().finish() });
         };
         // The future borrows nothing, so that it may outlive this handler.
-        let answering = self.service.handle(request);
-        Box::pin(async { response(answering.await) })
+        let mut service = self.service.clone();
+        Box::pin(async move {
+            let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+            let Ok(answer) = service.call(request).await;
+            response(answer)
+        })
     }
 }
 
 /// The response in actix's types. What is said of its length stands in its body.
-fn response(response: http::Response<ResponseBody>) -> HttpResponse {
+fn response<B>(response: http::Response<B>) -> HttpResponse
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn StdError>>> + 'static,
+{
     let (head, body) = response.into_parts();
     let status = StatusCode::from_u16(head.status.as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = HttpResponse::build(status);
     for (name, value) in &head.headers {
         answer.append_header((name.as_str(), value.as_bytes()));
     }
-    answer.body(Outgoing(body))
+    answer.body(Outgoing { body })
 }
 
 fn version(version: actix_web::http::Version) -> Option<http::Version> {
@@ -177,13 +193,13 @@ fn content_length(head: &HttpRequest) -> u64 {
 }
 
 /// The body of a request: actix's payload, polled where it is.
-struct Incoming {
+pub struct RequestBody {
     payload: web::Payload,
     // Of what the request's head announced.
     left: u64,
 }
 
-impl Body for Incoming {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = PayloadError;
 
@@ -202,30 +218,44 @@ impl Body for Incoming {
     }
 }
 
-/// The body of a response. One whose length is known keeps its `Content-Length`.
-struct Outgoing(ResponseBody);
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody").field("left", &self.left).finish_non_exhaustive()
+    }
+}
 
-impl MessageBody for Outgoing {
-    type Error = <ResponseBody as Body>::Error;
+pin_project! {
+    /// The body of a response. One whose length is known keeps its `Content-Length`.
+    struct Outgoing<B> {
+        #[pin]
+        body: B,
+    }
+}
+
+impl<B: Body<Data = Bytes, Error: Into<Box<dyn StdError>>>> MessageBody for Outgoing<B> {
+    type Error = B::Error;
 
     fn size(&self) -> BodySize {
-        self.0.size_hint().exact().map_or(BodySize::Stream, BodySize::Sized)
+        self.body.size_hint().exact().map_or(BodySize::Stream, BodySize::Sized)
     }
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
+        let mut body = self.project().body;
         loop {
-            let Some(Ok(frame)) = ready!(Pin::new(&mut self.0).poll_frame(cx)) else {
+            let Some(frame) = ready!(body.as_mut().poll_frame(cx)) else {
                 return Poll::Ready(None);
             };
-            // Trailers, which no response here has, would be passed over.
-            if let Ok(data) = frame.into_data() {
-                return Poll::Ready(Some(Ok(data)));
+            // Trailers, which actix has no place for, are passed over.
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(Err(_)) => {}
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl<S: fmt::Debug> fmt::Debug for Endpoint<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("service", &self.service).finish_non_exhaustive()
     }
