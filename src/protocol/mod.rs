@@ -30,4 +30,5 @@ pub(crate) mod sentinel;
 pub(crate) mod shape;
 pub(crate) mod sse;
 pub(crate) mod status;
+pub(crate) mod token;
 pub(crate) mod trace_context;
