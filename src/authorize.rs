@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use http::request;
 
-#[cfg(feature = "auth")]
-use crate::auth::{AccessToken, MetadataUrl};
 use crate::principal::Principal;
 use crate::protocol::challenge::{self, Challenge};
 use crate::protocol::envelope::Message;
@@ -63,25 +62,6 @@ impl<'a> Attempt<'a> {
     /// Returns the head of the HTTP request.
     pub const fn http(&self) -> &'a request::Parts {
         self.head
-    }
-
-    /// Returns the access token that an [`AuthLayer`](crate::auth::AuthLayer) in front has verified.
-    #[cfg(feature = "auth")]
-    pub fn token(&self) -> Option<&'a AccessToken> {
-        self.head.extensions.get()
-    }
-
-    /// Requires that the access token has all of these scopes, each exactly as it is written. Where one scope implies
-    /// another, look at the [token's](Self::token) instead.
-    ///
-    /// # Errors
-    ///
-    /// [`Denied::insufficient_scope`] with all of `scopes`, also those that the token has: the client asks once for what
-    /// the operation needs.
-    #[cfg(feature = "auth")]
-    pub fn require(&self, scopes: &[&str]) -> Result<(), Denied> {
-        let has = |scope: &&str| self.token().is_some_and(|token| token.scopes().contains(scope));
-        if scopes.iter().all(has) { Ok(()) } else { Err(Denied::insufficient_scope(scopes.iter().copied())) }
     }
 }
 
@@ -143,23 +123,18 @@ impl Denied {
         }
         let challenge = Challenge::bearer().error("insufficient_scope", refusal.message());
         let challenge = challenge.with("scope", &self.scopes.join(" "));
-        let challenge = match metadata_url(head) {
-            Some(url) => challenge.with("resource_metadata", url),
+        let challenge = match head.extensions.get::<MetadataUrl>() {
+            Some(MetadataUrl(url)) => challenge.with("resource_metadata", url),
             None => challenge,
         };
         refusal.with_challenge(challenge.into_value())
     }
 }
 
-#[cfg(feature = "auth")]
-fn metadata_url(head: &request::Parts) -> Option<&str> {
-    head.extensions.get::<MetadataUrl>().map(|url| &*url.0)
-}
-
-#[cfg(not(feature = "auth"))]
-fn metadata_url(_: &request::Parts) -> Option<&str> {
-    None
-}
+/// Where the metadata of the server lies. A layer in front leaves it in the head, for challenges to name it.
+#[derive(Clone)]
+#[cfg_attr(not(feature = "auth"), allow(dead_code))] // only the layer makes one
+pub(crate) struct MetadataUrl(pub(crate) Arc<str>);
 
 #[cfg(test)]
 mod tests {

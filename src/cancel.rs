@@ -15,14 +15,15 @@ pub enum CancelCause {
     Disconnected,
     /// The handler took longer than [`Limits::handler_time`](crate::Limits::handler_time).
     Deadline,
-    /// The transport was drained, and the time that [`drain`](crate::Transport::drain) was given is over; or the input of
-    /// a byte stream has ended, and so has [`Limits::drain_time`](crate::Limits::drain_time).
+    /// The transport was drained, and the time that [`drain`](crate::Transport::drain) was given is over; or the input
+    /// of a byte stream has ended, and so has [`Limits::drain_time`](crate::Limits::drain_time).
     Drained,
     /// The client cancelled it with `notifications/cancelled`. Nothing is answered.
     Requested,
     /// Its session ended: the client deleted it. Nothing is answered.
     SessionEnded,
-    /// The client has read nothing of the answer's event stream for [`Limits::unread_time`](crate::Limits::unread_time).
+    /// The client has read nothing of the answer's event stream for
+    /// [`Limits::unread_time`](crate::Limits::unread_time).
     Unread,
 }
 

@@ -1,7 +1,9 @@
 //! How an application tells its clients that a list or a resource has changed.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::sync::lock;
 
 /// A handle to publish changes with; the only way to.
 ///
@@ -74,13 +76,13 @@ impl Changes {
 
     /// Adds a listener for as long as it lives.
     pub(crate) fn listen(&self, listener: Weak<dyn Listener>) {
-        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = lock(&self.0);
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(listener);
     }
 
     fn publish(&self, change: Change<'_>) {
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listeners = lock(&self.0).clone();
         for listener in listeners.iter().filter_map(Weak::upgrade) {
             listener.changed(change);
         }

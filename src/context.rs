@@ -108,8 +108,8 @@ impl RequestContext {
 
     /// Returns the trace that the request belongs to, where its client says so in `params._meta`, on every revision.
     ///
-    /// The headers of the same names are not looked at: they belong to the HTTP request, which is another hop of the same
-    /// trace or of another (OpenTelemetry, Semantic conventions for MCP: Context propagation). They are in
+    /// The headers of the same names are not looked at: they belong to the HTTP request, which is another hop of the
+    /// same trace or of another (OpenTelemetry, Semantic conventions for MCP: Context propagation). They are in
     /// [`http`](Self::http). Reads `params` each time.
     ///
     /// ```
@@ -264,9 +264,9 @@ impl RequestContext {
     ///
     /// An answer that is no event stream yet becomes one for it. It can be done again once the client is back.
     ///
-    /// Returns whether the connection goes. It does not, and the call has no effect, where the client could not come back
-    /// or is not there: in any other revision, outside a session, without an [`EventStore`](crate::EventStore), where
-    /// the client takes only JSON, and while it is away.
+    /// Returns whether the connection goes. It does not, and the call has no effect, where the client could not come
+    /// back or is not there: in any other revision, outside a session, without an [`EventStore`](crate::EventStore),
+    /// where the client takes only JSON, and while it is away.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -282,8 +282,8 @@ impl RequestContext {
         self.call.let_go(retry)
     }
 
-    /// Asks the client's user, model or host, and waits for the answer: straight-line code that every revision's clients
-    /// can follow.
+    /// Asks the client's user, model or host, and waits for the answer: straight-line code that every revision's
+    /// clients can follow.
     ///
     /// ```
     /// use mcp_transport::{McpError, Question, Reply, RequestContext};
@@ -310,19 +310,20 @@ impl RequestContext {
     /// }
     /// ```
     ///
-    /// `name` says which question it is: on 2026-07-28 it is the key in `inputRequests`. Give questions that are asked at
-    /// once distinct names. Where a name comes twice, the second goes out as `name#2`.
+    /// `name` says which question it is: on 2026-07-28 it is the key in `inputRequests`. Give questions that are asked
+    /// at once distinct names. Where a name comes twice, the second goes out as `name#2`.
     ///
     /// # How it travels
     ///
-    /// **Up to 2025-11-25** the question is a request of the server's own, on the stream of the answer that is being made,
-    /// or where there is none on the session's GET stream. The handler waits, for [`Limits::ask_time`] or the question's
-    /// [own time](Question::timeout). Dropping the [`Ask`] takes the question back with `notifications/cancelled`.
+    /// **Up to 2025-11-25** the question is a request of the server's own, on the stream of the answer that is being
+    /// made, or where there is none on the session's GET stream. The handler waits, for [`Limits::ask_time`] or the
+    /// question's [own time](Question::timeout). Dropping the [`Ask`] takes the question back with
+    /// `notifications/cancelled`.
     ///
     /// **On 2026-07-28** a server sends no requests. As soon as the handler waits and a question is open, the handler's
     /// future is dropped and the client reads `input_required` with all open questions. It sends its request again with
-    /// the answers, **and the handler runs again from its beginning**; each question that is answered already returns at
-    /// once. What is known so far travels with the client, sealed in the `requestState`, so any node with the same
+    /// the answers, **and the handler runs again from its beginning**; each question that is answered already returns
+    /// at once. What is known so far travels with the client, sealed in the `requestState`, so any node with the same
     /// [`StateKeys`](crate::StateKeys) can take the next round. That needs the feature `state`, which is on by default.
     ///
     /// # What runs again
@@ -334,22 +335,22 @@ impl RequestContext {
     /// - A question is recognised by its name and its text. One whose text changes with every run (a time, a random
     ///   number) is asked anew until [`Limits::rounds`] is reached.
     /// - In a **loop** a question may be asked until its answer is good: each turn is a question of its own.
-    /// - **`join!`**: questions asked together go out in one round, if no branch has to wait for anything else before its
-    ///   question. An open question ends the round whatever else the handler is doing: other work joined beside it is
-    ///   dropped, and runs again.
+    /// - **`join!`**: questions asked together go out in one round, if no branch has to wait for anything else before
+    ///   its question. An open question ends the round whatever else the handler is doing: other work joined beside it
+    ///   is dropped, and runs again.
     /// - **`select!`**: all its questions go out; up to 2025-11-25 the ones that lose are taken back.
     /// - **Timers** around a question never fire on 2026-07-28, where nothing waits meanwhile. Give the question its
     ///   [own time](Question::timeout).
-    /// - A **task** that the handler spawned may ask, while the handler waits for it; but it outlives the round, in which
-    ///   its question then fails as unreachable. Use a `JoinSet`, which is dropped with the handler's future. Once the
-    ///   request is answered, no question can be asked.
+    /// - A **task** that the handler spawned may ask, while the handler waits for it; but it outlives the round, in
+    ///   which its question then fails as unreachable. Use a `JoinSet`, which is dropped with the handler's future.
+    ///   Once the request is answered, no question can be asked.
     ///
     /// # Errors
     ///
-    /// The [`Ask`] returns an [`AskError`](crate::AskError). As an [`McpError`], by `?`, it is `-32021` where the client
-    /// lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error, which the
-    /// [`Observer`](crate::Observer) reads. On 2026-07-28 only `tools/call`, `prompts/get` and `resources/read` may ask,
-    /// and nothing but forms, URLs, sampling and roots; all else is unsupported. There an answer that is none (no
+    /// The [`Ask`] returns an [`AskError`](crate::AskError). As an [`McpError`], by `?`, it is `-32021` where the
+    /// client lacks a capability, `-32602` where an answer has the wrong shape, and else an internal error, which the
+    /// [`Observer`](crate::Observer) reads. On 2026-07-28 only `tools/call`, `prompts/get` and `resources/read` may
+    /// ask, and nothing but forms, URLs, sampling and roots; all else is unsupported. There an answer that is none (no
     /// `action`, a missing key) is asked for again; the content of a form that
     /// [`accepted`](crate::InputResponse::accepted) cannot read is not, unless the handler asks in a loop.
     ///
@@ -369,8 +370,8 @@ impl RequestContext {
     ///
     /// On 2026-07-28 they are `params.inputResponses`. A client up to 2025-11-25 is asked by requests, and the handler
     /// called again with their results. Only `tools/call`, `prompts/get` and `resources/read` may be answered so;
-    /// elsewhere it is a [`Misuse`](crate::Misuse). [`ask`](Self::ask) does all this for you. Use the one or the other: on
-    /// 2026-07-28 a round that a question by `ask` ends carries no state and no answers of a round by hand.
+    /// elsewhere it is a [`Misuse`](crate::Misuse). [`ask`](Self::ask) does all this for you. Use the one or the other:
+    /// on 2026-07-28 a round that a question by `ask` ends carries no state and no answers of a round by hand.
     pub fn input_responses(&self) -> Option<&[u8]> {
         match &self.input {
             Some(input) => input.responses.as_deref(),

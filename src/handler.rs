@@ -19,8 +19,8 @@ use crate::session::{Session, SessionEnd};
 /// and answers them with results in the shape of the newest revision; it need not know which one the client speaks.
 ///
 /// The transport itself answers `initialize`, `ping`, `server/discover`, `logging/setLevel`, `resources/subscribe`,
-/// `resources/unsubscribe` and `subscriptions/listen`, and refuses what a revision has removed. What it says of the server
-/// is what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
+/// `resources/unsubscribe` and `subscriptions/listen`, and refuses what a revision has removed. What it says of the
+/// server is what [`server_info`](Self::server_info), [`capabilities`](Self::capabilities) and
 /// [`instructions`](Self::instructions) return once, when the transport is built. All else comes to
 /// [`request`](Self::request), also methods of capabilities that were not declared.
 ///
@@ -93,9 +93,9 @@ pub trait McpHandler: Send + Sync + 'static {
 
     /// Hears a notification, such as `notifications/roots/list_changed`. Default: ignores it.
     ///
-    /// The client does not wait for it and does not cancel it by going away; the deadline and a drain whose time is over
-    /// do. At most 1,024 may wait in one transport at once, and 64 of one session over HTTP; past it the client sees 503,
-    /// on a byte stream nothing.
+    /// The client does not wait for it and does not cancel it by going away; the deadline and a drain whose time is
+    /// over do. Over HTTP at most 1,024 may wait in one transport at once, of one caller's 256 and of one session's 64;
+    /// past that the client sees 503, past its own share 429. On a byte stream it sees nothing past 1,024.
     fn notification(&self, notification: Notification, cx: RequestContext) -> impl Future<Output = ()> + Send {
         let _ = (notification, cx);
         async {}

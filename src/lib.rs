@@ -97,8 +97,8 @@
 //! # Many callers
 //!
 //! [`Limits`] bound what all callers hold together, and what one of them may: a caller that takes all it can get leaves
-//! the rest to the others. It is known by its [`Principal`]; say with [`peer`](StreamableHttpBuilder::peer) how the others
-//! are told apart, such as by their address.
+//! the rest to the others. It is known by its [`Principal`]; say with [`peer`](StreamableHttpBuilder::peer) how the
+//! others are told apart, such as by their address.
 //!
 //! # Where to read on
 //!
@@ -115,8 +115,8 @@
 //!
 //! - `state` (default): a sealed `requestState` carries answers from round to round ([`RequestContext::ask`] on
 //!   2026-07-28). Without it nothing can be asked there.
-//! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`] has
-//!   standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
+//! - `stdio-guard` (default): on Unix, what else the process prints goes to standard error once a [`StdioTransport`]
+//!   has standard output. Elsewhere, and without it, whatever else is printed there breaks the stream.
 //! - `actix`: `actix::Endpoint` mounts the service in actix-web.
 //! - `auth`: a resource server of OAuth, in the module `auth`. Without it [`StreamableHttpBuilder::principal`] and
 //!   [`authorize`](StreamableHttpBuilder::authorize) are there all the same, for a layer of the application's own.
@@ -167,6 +167,7 @@ mod http;
 mod limits;
 mod mcp_error;
 mod observer;
+mod panics;
 mod principal;
 mod protocol;
 mod question;
@@ -179,6 +180,8 @@ mod state;
 mod stdio;
 mod store;
 mod subscribe;
+mod sweeper;
+mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trace;

@@ -10,12 +10,13 @@ use crate::error::Error;
 ///
 /// What ends in `by_caller` is one caller's share, what ends in `in_all`, and [`sessions`](Self::sessions) and
 /// [`listeners`](Self::listeners), is what all have together. A caller is its [`Principal`](crate::Principal), else its
-/// [peer key](crate::StreamableHttpBuilder::peer). Callers that have neither cannot be told apart and have no share: they
-/// draw on the whole. On a byte stream the connection is the caller, and each has a transport, and so limits, of its own.
+/// [peer key](crate::StreamableHttpBuilder::peer). Callers that have neither cannot be told apart and have no share:
+/// they draw on the whole. On a byte stream the connection is the caller, and each has a transport, and so limits, of
+/// its own.
 ///
-/// Responses, `notifications/cancelled`, `ping`, `server/discover` and DELETE are never refused for what is going on, but for a body that is
-/// too long or too slow, or for one of more than 4 KiB that finds no room. Refusals with status 429 and 503 carry
-/// `Retry-After`.
+/// Responses, `notifications/cancelled`, `ping`, `server/discover` and DELETE are never refused for what is going on,
+/// but for a body that is too long or too slow, or for one of more than 4 KiB that finds no room. Refusals with status
+/// 429 and 503 carry `Retry-After`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -102,8 +103,9 @@ impl Default for Limits {
 const MOST_NESTING: u32 = 128;
 
 impl Limits {
-    /// Bytes of one HTTP request body, or of one line of a byte stream, at least 1 and below 4 GiB. Default 4 MiB. Counted
-    /// while it is read; past it the client sees status 413, on a byte stream `-32700`, and the next line is read.
+    /// Bytes of one HTTP request body, or of one line of a byte stream, at least 1 and below 4 GiB. Default 4 MiB.
+    /// Counted while it is read; past it the client sees status 413, on a byte stream `-32700`, and the next line is
+    /// read.
     ///
     /// Memory: that many bytes for each request being read, within [`body_bytes_in_all`](Self::body_bytes_in_all).
     #[must_use]
@@ -113,8 +115,8 @@ impl Limits {
     }
 
     /// Bytes of all the HTTP request bodies of one caller that are being read or held, at least
-    /// [`body_bytes`](Self::body_bytes). Default 64 MiB. The first 4 KiB of each are not counted, and so most bodies are
-    /// not. A body is held as long as anything of its request is: until the answer has been read, and while the
+    /// [`body_bytes`](Self::body_bytes). Default 64 MiB. The first 4 KiB of each are not counted, and so most bodies
+    /// are not. A body is held as long as anything of its request is: until the answer has been read, and while the
     /// application keeps the [`Request`](crate::Request) or its context. Past it the client sees status 429.
     ///
     /// Memory: see [`body_bytes_in_all`](Self::body_bytes_in_all).
@@ -124,7 +126,8 @@ impl Limits {
         self
     }
 
-    /// The same for all callers together, at least [`body_bytes`](Self::body_bytes). Default 256 MiB. Past it the client sees status 503.
+    /// The same for all callers together, at least [`body_bytes`](Self::body_bytes). Default 256 MiB. Past it the
+    /// client sees status 503.
     ///
     /// Memory: that many bytes, twice as many where bodies come in pieces, and 4 KiB for each request.
     #[must_use]
@@ -134,8 +137,8 @@ impl Limits {
     }
 
     /// How long an HTTP request body may take to come, and as much again for each MiB of it that has come; not zero.
-    /// Default 30 s, so that a client that sends a byte now and then holds its place no longer, and one with a slow line
-    /// gets a large body through. Past it the client sees status 408.
+    /// Default 30 s, so that a client that sends a byte now and then holds its place no longer, and one with a slow
+    /// line gets a large body through. Past it the client sees status 408.
     #[must_use]
     pub const fn body_time(mut self, time: Duration) -> Self {
         self.body_time = time;
@@ -150,16 +153,17 @@ impl Limits {
         self
     }
 
-    /// Messages in one batch (2025-03-26). Default 100. Past it the client sees `-32600`, and nothing of the batch runs.
+    /// Messages in one batch (2025-03-26). Default 100. Past it the client sees `-32600`, and nothing of the batch
+    /// runs.
     #[must_use]
     pub const fn batch(mut self, messages: usize) -> Self {
         self.batch = messages;
         self
     }
 
-    /// Requests being answered at once in one session or on one byte stream. Default 1,024. Past it the client sees 503,
-    /// on a byte stream `-32603`; a `ping` is never refused, and in a batch it is that message's own error. On a byte
-    /// stream a request counts until its answer is written.
+    /// Requests being answered at once in one session or on one byte stream. Default 1,024. Past it the client sees
+    /// 503, on a byte stream `-32603`; a `ping` is never refused, and in a batch it is that message's own error. On a
+    /// byte stream a request counts until its answer is written.
     ///
     /// Memory: the bodies of that many requests for each session, and what their handlers hold.
     #[must_use]
@@ -185,8 +189,8 @@ impl Limits {
     /// Memory: for each about 2 KiB, the head of its HTTP request, at most 4 KiB of its body that
     /// [`body_bytes_in_all`](Self::body_bytes_in_all) does not count, and what the handler holds.
     ///
-    /// Of the hooks that notifications wait for there are at most 1,024, of one caller's 256 and of one session's 64. Past
-    /// that a notification gets 503, past a caller's own 429, and on a byte stream it is dropped.
+    /// Of the hooks that notifications wait for there are at most 1,024, of one caller's 256 and of one session's 64.
+    /// Past that a notification gets 503, past a caller's own 429, and on a byte stream it is dropped.
     #[must_use]
     pub const fn in_flight_in_all(mut self, requests: usize) -> Self {
         self.in_flight_in_all = requests;
@@ -216,16 +220,16 @@ impl Limits {
     /// 503. A caller without a share of its own takes the place of such callers' sessions only.
     ///
     /// Memory: for each at most 64 KiB of what the client says of itself and 256 KiB of resource URIs (each counted 64
-    /// bytes more than it has), most often under 2 KiB, and what the application keeps in it. Past the first `initialize`
-    /// gets 400 and `-32600`, past the second `resources/subscribe` gets `-32602`.
+    /// bytes more than it has), most often under 2 KiB, and what the application keeps in it. Past the first
+    /// `initialize` gets 400 and `-32600`, past the second `resources/subscribe` gets `-32602`.
     #[must_use]
     pub const fn sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// The same for one caller. Default 1,000. At the cap a new one takes the place of one of the caller's own, by the same
-    /// rule, else `initialize` gets 429. So whoever opens sessions without end ends nobody else's.
+    /// The same for one caller. Default 1,000. At the cap a new one takes the place of one of the caller's own, by the
+    /// same rule, else `initialize` gets 429. So whoever opens sessions without end ends nobody else's.
     #[must_use]
     pub const fn sessions_by_caller(mut self, sessions: usize) -> Self {
         self.sessions_by_caller = sessions;
@@ -254,8 +258,8 @@ impl Limits {
     }
 
     /// Bytes queued for one caller on all its event streams over HTTP, answers too. Default 64 MiB. Past it each of its
-    /// streams holds one message at a time, and the handler that sends another waits until that one is read; and its new
-    /// requests get status 429.
+    /// streams holds one message at a time, and the handler that sends another waits until that one is read; and its
+    /// new requests get status 429.
     ///
     /// Memory: that many bytes, one message for each stream, and the answers to the requests in flight.
     #[must_use]
@@ -265,8 +269,8 @@ impl Limits {
     }
 
     /// The same for all callers together. Default 256 MiB. Past it every stream holds one message at a time, so that
-    /// those whose clients read go on; new requests of callers without a share of their own get 503, those of others are
-    /// not refused for it.
+    /// those whose clients read go on; new requests of callers without a share of their own get 503, those of others
+    /// are not refused for it.
     ///
     /// Memory: as for one caller.
     #[must_use]
@@ -285,9 +289,9 @@ impl Limits {
         self
     }
 
-    /// Bytes of a `requestState` as it stands in a message (2026-07-28). Default 16 KiB. Past it a client sees status 400
-    /// and `-32602`, before any of it is decoded; what would not fit when it is made is not sent, and the client sees
-    /// `-32603`. Three quarters of it, less 53 bytes, are left for what is kept.
+    /// Bytes of a `requestState` as it stands in a message (2026-07-28). Default 16 KiB. Past it a client sees status
+    /// 400 and `-32602`, before any of it is decoded; what would not fit when it is made is not sent, and the client
+    /// sees `-32603`. Three quarters of it, less 53 bytes, are left for what is kept.
     #[cfg(feature = "state")]
     #[must_use]
     pub const fn state_bytes(mut self, bytes: usize) -> Self {
@@ -370,8 +374,8 @@ impl Limits {
         self
     }
 
-    /// How long a handler may take over one request, notification or decision on a subscription. Default: no limit. Past
-    /// it the handler is cancelled, and the client of a request sees `-32603`.
+    /// How long a handler may take over one request, notification or decision on a subscription. Default: no limit.
+    /// Past it the handler is cancelled, and the client of a request sees `-32603`.
     #[must_use]
     pub const fn handler_time(mut self, time: Duration) -> Self {
         self.handler_time = Some(time);
@@ -382,7 +386,8 @@ impl Limits {
     /// 15 s. Choose it shorter than proxies in front wait for a first byte.
     ///
     /// Zero makes a stream of every answer with status 200 that its client can take as one, also where the handler is
-    /// never silent. With an [`EventStore`](crate::EventStore) no answer of a session then gets lost with its connection.
+    /// never silent. With an [`EventStore`](crate::EventStore) no answer of a session then gets lost with its
+    /// connection.
     #[must_use]
     pub const fn commit_after(mut self, time: Duration) -> Self {
         self.commit_after = time;
@@ -397,8 +402,8 @@ impl Limits {
         self
     }
 
-    /// How long requests may go on after the end of a byte stream's input. Default 30 s. Past it they are cancelled, and
-    /// their client sees `-32603`.
+    /// How long requests may go on after the end of a byte stream's input. Default 30 s. Past it they are cancelled,
+    /// and their client sees `-32603`.
     #[must_use]
     pub const fn drain_time(mut self, time: Duration) -> Self {
         self.drain_time = time;

@@ -18,7 +18,8 @@ use crate::session::{Session, SessionEnd};
 /// Every method does nothing by default, is called on the path of the request, and must not block. A panic in one is
 /// the application's own: it unwinds into the request that it observes, or is swallowed where there is none.
 ///
-/// Without one nobody reads what lies behind an "Internal error". Where an application is being written, this much helps:
+/// Without one nobody reads what lies behind an "Internal error". Where an application is being written, this much
+/// helps:
 ///
 /// ```
 /// use mcp_transport::{Exchange, McpError, Misuse, Observer, Refusal};
@@ -76,8 +77,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = session;
     }
 
-    /// A stream began: each that [`Counts::streams`](crate::Counts::streams) counts. Which exchange or session it is of,
-    /// [`stream_opened`](Self::stream_opened) and [`stream_resumed`](Self::stream_resumed) tell where there is one.
+    /// A stream began: each that [`Counts::streams`](crate::Counts::streams) counts. Which exchange or session it is
+    /// of, [`stream_opened`](Self::stream_opened) and [`stream_resumed`](Self::stream_resumed) tell where there is one.
     fn stream_began(&self, kind: StreamKind) {
         let _ = kind;
     }

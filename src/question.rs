@@ -45,8 +45,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// Asks the user to fill in a form (`elicitation/create`, from 2025-06-18 on). `schema` is the `requestedSchema`: an
-    /// object of plain members.
+    /// Asks the user to fill in a form (`elicitation/create`, from 2025-06-18 on). `schema` is the `requestedSchema`:
+    /// an object of plain members.
     ///
     /// # Errors
     ///
@@ -61,8 +61,8 @@ impl Question {
         Self::new(method::ELICITATION_CREATE, Params { message: message.as_ref(), requested_schema: schema })
     }
 
-    /// Asks the user to open a page (`elicitation/create` in `url` mode, from 2025-11-25 on). That they accept means that
-    /// they agreed to open it, not that they are done there.
+    /// Asks the user to open a page (`elicitation/create` in `url` mode, from 2025-11-25 on). That they accept means
+    /// that they agreed to open it, not that they are done there.
     ///
     /// # Errors
     ///

@@ -37,8 +37,8 @@ pub enum ResultShape {
     /// What a handler writes in the newest shape, a client up to 2025-11-25 reads in its own:
     ///
     /// - `resultType`, where it is `complete`, and the cache hints are left out (all of these revisions);
-    /// - `structuredContent` that is no object, and an `outputSchema` that is not an object's, are left out (2025-06-18,
-    ///   2025-11-25);
+    /// - `structuredContent` that is no object, and an `outputSchema` that is not an object's, are left out
+    ///   (2025-06-18, 2025-11-25);
     /// - `structuredContent` becomes a text where there is no other content: before 2025-06-18, and wherever it is left
     ///   out;
     /// - a `resource_link` becomes a text with its name and URI (before 2025-06-18);

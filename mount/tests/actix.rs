@@ -10,9 +10,11 @@ use actix_web::middleware::Compress;
 use actix_web::test::{TestRequest, call_and_read_body_json, call_service, init_service};
 use actix_web::{App, HttpRequest, web};
 use mcp_transport::actix::Endpoint;
+use mcp_transport::auth::{AccessToken, AuthLayer, Resource, ResourceMetadata, TokenError, TokenVerifier};
 use mcp_transport::{Revision, StreamableHttpService};
 use mount::handler::{Tenant, Workshop};
 use serde_json::{Value, json};
+use tower::Layer;
 
 /// A call of a tool, whose client takes gzip.
 fn call(name: &str, arguments: Value) -> TestRequest {
@@ -72,4 +74,34 @@ async fn application_data_is_carried() {
     let app = App::new().app_data(Tenant("acme".to_owned())).default_service(web::to(mcp));
     let answer: Value = call_and_read_body_json(&init_service(app).await, call("who", json!({})).to_request()).await;
     assert_eq!(answer["result"]["content"][0]["text"], "nobody of acme at unknown, request unnamed");
+}
+
+/// Takes the name of a user for a token.
+struct Names;
+
+impl TokenVerifier for Names {
+    async fn verify(
+        &self,
+        token: &str,
+        resource: &Resource,
+        _: &http::request::Parts,
+    ) -> Result<AccessToken, TokenError> {
+        Ok(AccessToken::new("https://auth.example.com", token).audience([resource.as_str()]))
+    }
+}
+
+/// Any tower service can stand there, such as one behind the layer for access tokens.
+#[actix_web::test]
+async fn a_layer_stands_in_front() {
+    let metadata = ResourceMetadata::new("https://mcp.example.com/mcp", "https://auth.example.com");
+    let auth = AuthLayer::new(metadata, Names).unwrap();
+    let mcp = Endpoint::new(auth.layer(StreamableHttpService::new(Workshop::default())));
+    let app = init_service(App::new().route("/mcp", web::to(mcp))).await;
+    let response = call_service(&app, call("who", json!({})).to_request()).await;
+    assert_eq!(response.status(), 401);
+    assert!(response.headers().contains_key("www-authenticate"));
+    let known = call("who", json!({})).insert_header(("authorization", "Bearer ada"));
+    let answer: Value = call_and_read_body_json(&app, known.to_request()).await;
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("ada"), "{text}");
 }

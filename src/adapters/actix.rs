@@ -31,9 +31,10 @@
 //! price is that a client which closes its side and then reads loses its answer; no MCP client does that.
 //!
 //! Over HTTP/2 (actix's feature `http2`) actix runs each request as a task of its own, which it does not end when the
-//! client resets the stream or the connection is gone. Only a write that fails tells it. So a call is cancelled once its
-//! stream speaks again, by its handler or by a [keep-alive comment](crate::Limits::keep_alive); one that is silent becomes
-//! a stream after [`commit_after`](crate::Limits::commit_after). Choose both as short as a handler may go on in vain.
+//! client resets the stream or the connection is gone. Only a write that fails tells it. So a call is cancelled once
+//! its stream speaks again, by its handler or by a [keep-alive comment](crate::Limits::keep_alive); one that is silent
+//! becomes a stream after [`commit_after`](crate::Limits::commit_after). Choose both as short as a handler may go on in
+//! vain.
 //!
 //! # What else differs
 //!
@@ -41,15 +42,18 @@
 //! - `middleware::Compress` compresses event streams too. It holds no event back, but keeps an encoder for each open
 //!   stream: wrap it around other routes.
 //! - To shut down, [drain](crate::Transport::drain) the service in the future that
-//!   [`shutdown_signal`](actix_web::HttpServer::shutdown_signal) is given. Without it actix stops at the process's signals
-//!   by itself, waits for open streams until `shutdown_timeout`, and breaks them. After the drain nothing is open but
-//!   connections that idle: let `shutdown_timeout` be a few seconds, since actix does not close those of HTTP/2 itself.
+//!   [`shutdown_signal`](actix_web::HttpServer::shutdown_signal) is given. Without it actix stops at the process's
+//!   signals by itself, waits for open streams until `shutdown_timeout`, and breaks them. After the drain nothing is
+//!   open but connections that idle: let `shutdown_timeout` be a few seconds, since actix does not close those of
+//!   HTTP/2 itself.
 //! - actix-web 4.12 runs on this crate's minimum Rust; later releases may need a newer one.
 //!
 //! [`h1_allow_half_closed`]: actix_web::HttpServer::h1_allow_half_closed
 
+use std::convert::Infallible;
+use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -61,27 +65,31 @@ use actix_web::{Handler, HttpMessage, HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures::Stream;
 use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tower_service::Service;
 
-use crate::{Principal, ResponseBody, StreamableHttpService};
+use crate::{Principal, StreamableHttpService};
 
-/// A [`StreamableHttpService`] as a handler of actix-web: what `web::to`, `Route::to` and `Resource::to` take.
+/// A [`StreamableHttpService`] as a handler of actix-web: what `web::to`, `Route::to` and `Resource::to` take. Or any tower
+/// service around one that never fails: an `AuthService` (feature `auth`), a stack of layers.
 ///
-/// Give it every method of its path. Cloning is cheap, and all clones serve one transport, in whichever worker they are.
+/// Give it every method of its path. Cloning is cheap, and all clones serve one transport, in whichever worker they
+/// are.
 ///
 /// The handler sees the request's method, URI, version and headers as they came. Of its extensions it sees the
 /// [`Principal`] that a middleware may have left, the peer's address as [`SocketAddr`](std::net::SocketAddr), and what
 /// [`carry`](Self::carry) adds.
 #[derive(Clone)]
-pub struct Endpoint {
-    service: StreamableHttpService,
+pub struct Endpoint<S = StreamableHttpService> {
+    service: S,
     carry: Option<Arc<Carry>>,
 }
 
 type Carry = dyn Fn(&HttpRequest, &mut http::Extensions) + Send + Sync;
 
-impl Endpoint {
+impl<S> Endpoint<S> {
     /// Makes a handler of a service.
-    pub fn new(service: StreamableHttpService) -> Self {
+    pub fn new(service: S) -> Self {
         Self { service, carry: None }
     }
 
@@ -110,7 +118,7 @@ impl Endpoint {
     }
 
     /// The request in the types of `http` 1; `None` where it cannot be said in them.
-    fn request(&self, head: &HttpRequest, payload: web::Payload) -> Option<http::Request<Incoming>> {
+    fn request(&self, head: &HttpRequest, payload: web::Payload) -> Option<http::Request<RequestBody>> {
         let mut request = http::Request::builder()
             .method(head.method().as_str())
             .uri(head.uri().to_string())
@@ -128,11 +136,15 @@ impl Endpoint {
         if let Some(carry) = &self.carry {
             carry(head, extensions);
         }
-        request.body(Incoming { payload, left: content_length(head) }).ok()
+        request.body(RequestBody { payload, left: content_length(head) }).ok()
     }
 }
 
-impl Handler<(HttpRequest, web::Payload)> for Endpoint {
+impl<S, B> Handler<(HttpRequest, web::Payload)> for Endpoint<S>
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>, Error = Infallible> + Clone + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn StdError>>> + 'static,
+{
     type Output = HttpResponse;
     type Future = Pin<Box<dyn Future<Output = HttpResponse>>>;
 
@@ -141,20 +153,27 @@ impl Handler<(HttpRequest, web::Payload)> for Endpoint {
             return Box::pin(async { HttpResponse::BadRequest().finish() });
         };
         // The future borrows nothing, so that it may outlive this handler.
-        let answering = self.service.handle(request);
-        Box::pin(async { response(answering.await) })
+        let mut service = self.service.clone();
+        Box::pin(async move {
+            let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+            let Ok(answer) = service.call(request).await;
+            response(answer)
+        })
     }
 }
 
 /// The response in actix's types. What is said of its length stands in its body.
-fn response(response: http::Response<ResponseBody>) -> HttpResponse {
+fn response<B>(response: http::Response<B>) -> HttpResponse
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn StdError>>> + 'static,
+{
     let (head, body) = response.into_parts();
     let status = StatusCode::from_u16(head.status.as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = HttpResponse::build(status);
     for (name, value) in &head.headers {
         answer.append_header((name.as_str(), value.as_bytes()));
     }
-    answer.body(Outgoing(body))
+    answer.body(Outgoing { body })
 }
 
 fn version(version: actix_web::http::Version) -> Option<http::Version> {
@@ -174,13 +193,13 @@ fn content_length(head: &HttpRequest) -> u64 {
 }
 
 /// The body of a request: actix's payload, polled where it is.
-struct Incoming {
+pub struct RequestBody {
     payload: web::Payload,
     // Of what the request's head announced.
     left: u64,
 }
 
-impl Body for Incoming {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = PayloadError;
 
@@ -199,30 +218,44 @@ impl Body for Incoming {
     }
 }
 
-/// The body of a response. One whose length is known keeps its `Content-Length`.
-struct Outgoing(ResponseBody);
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody").field("left", &self.left).finish_non_exhaustive()
+    }
+}
 
-impl MessageBody for Outgoing {
-    type Error = <ResponseBody as Body>::Error;
+pin_project! {
+    /// The body of a response. One whose length is known keeps its `Content-Length`.
+    struct Outgoing<B> {
+        #[pin]
+        body: B,
+    }
+}
+
+impl<B: Body<Data = Bytes, Error: Into<Box<dyn StdError>>>> MessageBody for Outgoing<B> {
+    type Error = B::Error;
 
     fn size(&self) -> BodySize {
-        self.0.size_hint().exact().map_or(BodySize::Stream, BodySize::Sized)
+        self.body.size_hint().exact().map_or(BodySize::Stream, BodySize::Sized)
     }
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
+        let mut body = self.project().body;
         loop {
-            let Some(Ok(frame)) = ready!(Pin::new(&mut self.0).poll_frame(cx)) else {
+            let Some(frame) = ready!(body.as_mut().poll_frame(cx)) else {
                 return Poll::Ready(None);
             };
-            // Trailers, which no response here has, would be passed over.
-            if let Ok(data) = frame.into_data() {
-                return Poll::Ready(Some(Ok(data)));
+            // Trailers, which actix has no place for, are passed over.
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(Err(_)) => {}
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl<S: fmt::Debug> fmt::Debug for Endpoint<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("service", &self.service).finish_non_exhaustive()
     }

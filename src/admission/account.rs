@@ -7,24 +7,24 @@ use crate::protocol::refusal::{Refusal, RefusalKind};
 
 /// A caller's own share.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct Share {
     book: Arc<Book>,
     number: u64,
     key: CallerKey,
     held: Counts,
 }
 
-impl Own {
+impl Share {
     pub(super) fn new(book: &Arc<Book>, number: u64, key: CallerKey) -> Self {
         Self { book: Arc::clone(book), number, key, held: Counts::default() }
     }
 }
 
-impl Drop for Own {
+impl Drop for Share {
     /// Nobody holds anything of it any more. A new one may stand in its place already.
     fn drop(&mut self) {
         let mut shard = self.book.shard(&self.key);
-        if shard.get(&self.key).is_some_and(|own| own.strong_count() == 0) {
+        if shard.get(&self.key).is_some_and(|share| share.strong_count() == 0) {
             shard.remove(&self.key);
         }
     }
@@ -34,7 +34,7 @@ impl Drop for Own {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     /// The caller has as much as one caller may have.
-    Own,
+    Share,
     /// All callers together have all there is.
     Whole,
 }
@@ -42,7 +42,7 @@ pub(crate) enum Full {
 impl From<Full> for Refusal {
     fn from(full: Full) -> Self {
         Self::new(match full {
-            Full::Own => RefusalKind::CallerLimit,
+            Full::Share => RefusalKind::CallerLimit,
             Full::Whole => RefusalKind::Overloaded,
         })
     }
@@ -52,17 +52,17 @@ impl From<Full> for Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     book: Arc<Book>,
-    own: Option<Arc<Own>>,
+    share: Option<Arc<Share>>,
 }
 
 impl Account {
-    pub(super) fn new(book: &Arc<Book>, own: Option<Arc<Own>>) -> Self {
-        Self { book: Arc::clone(book), own }
+    pub(super) fn new(book: &Arc<Book>, share: Option<Arc<Share>>) -> Self {
+        Self { book: Arc::clone(book), share }
     }
 
     /// Tells callers apart while they hold anything. 0 for all that have no share of their own.
     pub(crate) fn number(&self) -> u64 {
-        self.own.as_ref().map_or(0, |own| own.number)
+        self.share.as_ref().map_or(0, |share| share.number)
     }
 
     /// Takes an amount, until the hold is dropped.
@@ -71,12 +71,12 @@ impl Account {
         Ok(Hold { account: self.clone(), what, amount })
     }
 
-    /// Takes a request's place. Whoever leaves too much unread of what was asked for before gets no more: answers go past
-    /// the bounds of their queues, so nothing else would bound them. Those without a share answer for the whole.
+    /// Takes a request's place. Whoever leaves too much unread of what was asked for before gets no more: answers go
+    /// past the bounds of their queues, so nothing else would bound them. Those without a share answer for the whole.
     pub(crate) fn take_request(&self) -> Result<Hold, Full> {
         let most = self.book.most(What::QueueBytes);
-        match &self.own {
-            Some(own) if own.held.get(What::QueueBytes) > most.by_caller => Err(Full::Own),
+        match &self.share {
+            Some(share) if share.held.get(What::QueueBytes) > most.by_caller => Err(Full::Share),
             None if self.book.held.get(What::QueueBytes) > most.in_all => Err(Full::Whole),
             _ => self.take(What::Requests, 1),
         }
@@ -84,13 +84,13 @@ impl Account {
 
     fn charge(&self, what: What, amount: usize) -> Result<(), Full> {
         let most = self.book.most(what);
-        if let Some(own) = &self.own {
-            if !own.held.take(what, amount, most.by_caller) {
-                return Err(Full::Own);
+        if let Some(share) = &self.share {
+            if !share.held.take(what, amount, most.by_caller) {
+                return Err(Full::Share);
             }
         }
         if !self.book.held.take(what, amount, most.in_all) {
-            self.own.iter().for_each(|own| own.held.give_back(what, amount));
+            self.share.iter().for_each(|share| share.held.give_back(what, amount));
             return Err(Full::Whole);
         }
         Ok(())
@@ -98,12 +98,12 @@ impl Account {
 
     /// Counts an amount that cannot be refused any more.
     pub(super) fn add(&self, what: What, amount: usize) {
-        self.own.iter().for_each(|own| own.held.add(what, amount));
+        self.share.iter().for_each(|share| share.held.add(what, amount));
         self.book.held.add(what, amount);
     }
 
     pub(super) fn give_back(&self, what: What, amount: usize) {
-        self.own.iter().for_each(|own| own.held.give_back(what, amount));
+        self.share.iter().for_each(|share| share.held.give_back(what, amount));
         self.book.held.give_back(what, amount);
     }
 
@@ -111,14 +111,14 @@ impl Account {
     pub(super) fn would_overflow(&self, what: What, amount: usize) -> bool {
         let most = self.book.most(what);
         let past = |held: usize, most: usize| held.saturating_add(amount) > most;
-        self.own.as_ref().is_some_and(|own| past(own.held.get(what), most.by_caller))
+        self.share.as_ref().is_some_and(|share| past(share.held.get(what), most.by_caller))
             || past(self.book.held.get(what), most.in_all)
     }
 
     /// How much the caller holds; `None` where it has no share of its own.
     #[cfg(test)]
-    pub(crate) fn own(&self, what: What) -> Option<usize> {
-        self.own.as_ref().map(|own| own.held.get(what))
+    pub(crate) fn held(&self, what: What) -> Option<usize> {
+        self.share.as_ref().map(|share| share.held.get(what))
     }
 }
 

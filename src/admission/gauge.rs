@@ -2,7 +2,8 @@
 
 use super::{Account, What};
 
-/// What one queue adds to the bytes that wait to be read. Counted also past the bound: that is where the pressure shows.
+/// What one queue adds to the bytes that wait to be read. Counted also past the bound: that is where the pressure
+/// shows.
 #[derive(Debug)]
 pub(crate) struct Gauge(Option<Account>);
 

@@ -1,7 +1,7 @@
 //! Who holds how much: the one place where a transport decides whether a caller may have more.
 //!
-//! Whatever a peer can pile up is taken from its [`Account`], and given back by dropping the [`Hold`]. Each caller has a
-//! share, and all callers together have the whole. A caller is known by its principal, else by the key that the
+//! Whatever a peer can pile up is taken from its [`Account`], and given back by dropping the [`Hold`]. Each caller has
+//! a share, and all callers together have the whole. A caller is known by its principal, else by the key that the
 //! application gives to its connection. Those that have neither cannot be told apart: a share for them would be
 //! everybody's, so they have none, and draw on the whole.
 
@@ -19,11 +19,12 @@ pub(crate) use peer::PeerOf;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use crate::limits::Limits;
 use crate::principal::Principal;
-use account::Own;
+use crate::sync::Shards;
+use account::Share;
 
 /// What can be piled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +56,8 @@ struct Most {
 /// Notification hooks that may wait at once in one transport.
 pub(crate) const MOST_HOOKS: usize = 1024;
 
-/// The same for one caller, however many sessions it has. A hook may ask its client, which need not answer: nobody is to
-/// take all places from the others.
+/// The same for one caller, however many sessions it has. A hook may ask its client, which need not answer: nobody is
+/// to take all places from the others.
 const MOST_HOOKS_BY_CALLER: usize = 256;
 
 impl Most {
@@ -118,8 +119,6 @@ impl Counts {
     }
 }
 
-const SHARDS: usize = 16;
-
 /// The accounts of all callers of one transport. Only those that hold something are kept.
 #[derive(Debug)]
 struct Book {
@@ -127,14 +126,12 @@ struct Book {
     held: Counts,
     next: AtomicU64,
     hasher: RandomState,
-    shards: [Mutex<HashMap<CallerKey, Weak<Own>>>; SHARDS],
+    callers: Shards<HashMap<CallerKey, Weak<Share>>>,
 }
 
 impl Book {
-    fn shard(&self, key: &CallerKey) -> MutexGuard<'_, HashMap<CallerKey, Weak<Own>>> {
-        let [first, ..] = &self.shards;
-        let index = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or_default();
-        self.shards.get(index).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, key: &CallerKey) -> MutexGuard<'_, HashMap<CallerKey, Weak<Share>>> {
+        self.callers.of(self.hasher.hash_one(key))
     }
 
     fn most(&self, what: What) -> Most {
@@ -153,23 +150,23 @@ impl Admission {
             held: Counts::default(),
             next: AtomicU64::new(1),
             hasher: RandomState::new(),
-            shards: Default::default(),
+            callers: Shards::default(),
         }))
     }
 
     /// The account of a caller: the one it has while it holds anything, else a new one.
     pub(crate) fn account(&self, key: Option<CallerKey>) -> Account {
-        let own = key.map(|key| {
+        let share = key.map(|key| {
             let mut shard = self.0.shard(&key);
             let open = shard.get(&key).and_then(Weak::upgrade);
             open.unwrap_or_else(|| {
                 let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-                let own = Arc::new(Own::new(&self.0, number, key.clone()));
-                shard.insert(key, Arc::downgrade(&own));
-                own
+                let share = Arc::new(Share::new(&self.0, number, key.clone()));
+                shard.insert(key, Arc::downgrade(&share));
+                share
             })
         });
-        Account::new(&self.0, own)
+        Account::new(&self.0, share)
     }
 
     /// How much all hold together.
@@ -180,7 +177,7 @@ impl Admission {
     /// How many callers have an account.
     #[cfg(test)]
     pub(crate) fn accounts(&self) -> usize {
-        self.0.shards.iter().map(|shard| shard.lock().unwrap().len()).sum()
+        self.0.callers.each(|callers| callers.len()).sum()
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-/// Whom a request without a [`Principal`](crate::Principal) comes from, as far as can be told: most often the address of
-/// the connection.
+/// Whom a request without a [`Principal`](crate::Principal) comes from, as far as can be told: most often the address
+/// of the connection.
 ///
 /// It says who shares a limit, and nothing else: it is no proof of anything, and opens no session. See
 /// [`StreamableHttpBuilder::peer`](crate::StreamableHttpBuilder::peer).
@@ -25,8 +25,8 @@ impl PeerKey {
         Self(Key::Name(name.into()))
     }
 
-    /// The peer at an address: an IPv4 address, or the first 64 bits of an IPv6 address, since most who have one have all
-    /// that begin alike.
+    /// The peer at an address: an IPv4 address, or the first 64 bits of an IPv6 address, since most who have one have
+    /// all that begin alike.
     pub fn of_address(address: IpAddr) -> Self {
         let address = match address.to_canonical() {
             IpAddr::V4(address) => address.to_ipv6_mapped(),

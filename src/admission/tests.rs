@@ -22,11 +22,15 @@ fn a_share_ends_before_the_whole_does() {
     let (one, two, nobody) = (admission.account(named("a")), admission.account(peer("a")), admission.account(None));
     let first = one.take(What::Requests, 1).unwrap();
     let _second = admission.account(named("a")).take(What::Requests, 1).unwrap();
-    assert_eq!(one.take(What::Requests, 1).unwrap_err(), Full::Own);
+    assert_eq!(one.take(What::Requests, 1).unwrap_err(), Full::Share);
     let third = two.take(What::Requests, 1).unwrap();
     assert_eq!(two.take(What::Requests, 1).unwrap_err(), Full::Whole);
     assert_eq!(nobody.take(What::Requests, 1).unwrap_err(), Full::Whole);
-    assert_eq!((one.own(What::Requests), two.own(What::Requests)), (Some(2), Some(1)), "what is refused is not taken");
+    assert_eq!(
+        (one.held(What::Requests), two.held(What::Requests)),
+        (Some(2), Some(1)),
+        "what is refused is not taken"
+    );
     drop((first, third));
     // Those who cannot be told apart have the whole, and no share.
     let _rest = [nobody.take(What::Requests, 1).unwrap(), nobody.take(What::Requests, 1).unwrap()];
@@ -38,16 +42,16 @@ fn what_grows_is_given_back_whole() {
     let admission = admission();
     let account = admission.account(named("a"));
     let mut hold = account.take(What::BodyBytes, 4).unwrap();
-    assert_eq!(hold.grow(7), Err(Full::Own));
+    assert_eq!(hold.grow(7), Err(Full::Share));
     assert_eq!(hold.grow(6), Ok(()));
     let other = admission.account(named("b")).take(What::BodyBytes, 6);
     assert_eq!(other.unwrap_err(), Full::Whole);
     let bytes = Counted::bytes(bytes::Bytes::from_static(b"0123456789"), Some(hold));
     let slice = bytes.slice(3..4);
     drop(bytes);
-    assert_eq!((&slice[..], account.own(What::BodyBytes)), (&b"3"[..], Some(10)), "as long as a slice is kept");
+    assert_eq!((&slice[..], account.held(What::BodyBytes)), (&b"3"[..], Some(10)), "as long as a slice is kept");
     drop(slice);
-    assert_eq!((account.own(What::BodyBytes), admission.held(What::BodyBytes)), (Some(0), 0));
+    assert_eq!((account.held(What::BodyBytes), admission.held(What::BodyBytes)), (Some(0), 0));
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn nothing_is_left_of_who_holds_nothing() {
         drop(account);
         assert_eq!(admission.accounts(), 1);
         let same = admission.account(peer("a"));
-        assert_eq!(same.own(What::Hooks), Some(1));
+        assert_eq!(same.held(What::Hooks), Some(1));
         drop((hold, same));
         assert_eq!(admission.accounts(), 0);
     }
@@ -80,7 +84,7 @@ fn of_many_at_once_none_gets_past() {
                 for round in 0..2000 {
                     let account = admission.account(named(["a", "b"][(thread + round) % 2]));
                     let holds: Vec<_> = (0..4).map_while(|_| account.take(What::Requests, 1).ok()).collect();
-                    assert!(account.own(What::Requests).unwrap() <= 5 && admission.held(What::Requests) <= 8);
+                    assert!(account.held(What::Requests).unwrap() <= 5 && admission.held(What::Requests) <= 8);
                     drop(holds);
                 }
             });
@@ -96,7 +100,7 @@ fn who_left_nothing_unread_is_let_in() {
     let gauge = Gauge::of(&account);
     assert!(account.take_request().is_ok());
     gauge.add(1);
-    assert_eq!(account.take_request().unwrap_err(), Full::Own);
+    assert_eq!(account.take_request().unwrap_err(), Full::Share);
     gauge.take_off(1);
     assert!(account.take_request().is_ok());
 }

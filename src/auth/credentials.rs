@@ -3,6 +3,8 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
+use crate::protocol::token::is_tchar;
+
 /// Most bytes of a token. Longer ones are not looked at.
 const TOKEN_LEN: usize = 16 * 1024;
 
@@ -28,7 +30,7 @@ impl<'a> Credentials<'a> {
     }
 
     fn read(line: &'a str) -> Self {
-        let end = line.find(|char| !is_scheme_char(char)).unwrap_or(line.len());
+        let end = line.bytes().position(|byte| !is_tchar(byte)).unwrap_or(line.len());
         let (scheme, rest) = line.split_at(end);
         if scheme.is_empty() {
             return if line.is_empty() { Self::None } else { Self::Malformed };
@@ -40,12 +42,6 @@ impl<'a> Credentials<'a> {
         // At least one space, and a token.
         if token.len() < rest.len() && is_token(token) { Self::Bearer(token) } else { Self::Malformed }
     }
-}
-
-/// `tchar` (RFC 9110, section 5.6.2).
-const fn is_scheme_char(char: char) -> bool {
-    char.is_ascii_alphanumeric()
-        || matches!(char, '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '.' | '^' | '_' | '`' | '|' | '~')
 }
 
 /// `token68` (RFC 9110, section 11.2).

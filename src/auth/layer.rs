@@ -1,11 +1,9 @@
 //! The configuration, and the judgement on a request.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures::FutureExt;
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER,
     WWW_AUTHENTICATE,
@@ -17,11 +15,12 @@ use super::metadata::{self, MetadataService, ResourceMetadata};
 use super::resource::{Resource, WELL_KNOWN};
 use super::service::AuthService;
 use super::token::{AccessToken, TokenError, TokenVerifier};
+use crate::authorize::MetadataUrl;
 use crate::error::Error;
 use crate::exchange::answer::refusal_frame;
-use crate::exchange::panic_message;
-use crate::http::ResponseBody;
+use crate::http::{RETRY_SECONDS, ResponseBody, StreamsEnd};
 use crate::observer::{Deaf, Misuse, Observer};
+use crate::panics::caught_in;
 use crate::protocol::challenge::Challenge;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
@@ -42,22 +41,14 @@ pub(super) struct Auth<V> {
     observer: Arc<dyn Observer>,
 }
 
-/// Where the metadata of the server lies. The layer leaves it for challenges that are made behind it.
-#[derive(Clone)]
-pub(crate) struct MetadataUrl(pub(crate) Arc<str>);
-
-/// When the streams of changes that a request opens have to end.
-#[derive(Clone, Copy)]
-pub(crate) struct StreamsEnd(pub(crate) SystemTime);
-
-/// What becomes of a stream of changes (`subscriptions/listen` on 2026-07-28, before that what GET opens) when the access
-/// token expires that opened it. An answer that is being made is made in any case.
+/// What becomes of a stream of changes (`subscriptions/listen` on 2026-07-28, before that what GET opens) when the
+/// access token expires that opened it. An answer that is being made is made in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenStreams {
     /// It ends as when the server closes it, with its response: who may not come in any more hears no more. Up to
-    /// 2025-11-25 clients open another by themselves. On 2026-07-28 that is left to the application that uses the client:
-    /// where its users would miss changes that everybody may hear of, choose the other.
+    /// 2025-11-25 clients open another by themselves. On 2026-07-28 that is left to the application that uses the
+    /// client: where its users would miss changes that everybody may hear of, choose the other.
     #[default]
     EndAtExpiry,
     /// It goes on until either side closes it.
@@ -144,8 +135,8 @@ impl<V: TokenVerifier> AuthLayerBuilder<V> {
         self
     }
 
-    /// Another name that the authorization server has for this server, such as `api://files`: tokens for it are accepted
-    /// too. Default: only the URI of the [`ResourceMetadata`].
+    /// Another name that the authorization server has for this server, such as `api://files`: tokens for it are
+    /// accepted too. Default: only the URI of the [`ResourceMetadata`].
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
         self
@@ -247,9 +238,10 @@ impl<V> Auth<V> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match self.challenge(&refusal) {
             Some(challenge) => headers.insert(WWW_AUTHENTICATE, challenge),
-            None => headers.insert(RETRY_AFTER, HeaderValue::from_static("5")),
+            None => headers.insert(RETRY_AFTER, RETRY_SECONDS),
         };
-        // It says nothing that the document does not tell everybody. Which pages may talk to the service it says itself.
+        // It says nothing that the document does not tell everybody. Which pages may talk to the service it says
+        // itself.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("WWW-Authenticate, Retry-After"));
         response
@@ -288,8 +280,7 @@ impl<V: TokenVerifier> Auth<V> {
 
     async fn judge_token(&self, token: &str, head: &request::Parts) -> Result<AccessToken, RefusalKind> {
         let verified = async { self.verifier.verify(token, &self.resource, head).await };
-        let verified = AssertUnwindSafe(verified).catch_unwind().await.unwrap_or_else(|panic| {
-            let message = panic_message(panic);
+        let verified = caught_in(verified).await.unwrap_or_else(|message| {
             self.observer.misuse(&Misuse::HookPanicked { hook: "TokenVerifier::verify", message });
             Err(TokenError::Unavailable)
         });

@@ -41,8 +41,8 @@ pub struct ResourceMetadata {
 
 impl ResourceMetadata {
     /// The document of the MCP server at this URL, as its clients know it, whose tokens this authorization server
-    /// issues, named by its issuer identifier. Both are `https`, but for `http` on `localhost`, `127.0.0.1` and `[::1]`,
-    /// without a query or a fragment; best without a slash at the end.
+    /// issues, named by its issuer identifier. Both are `https`, but for `http` on `localhost`, `127.0.0.1` and
+    /// `[::1]`, without a query or a fragment; best without a slash at the end.
     pub fn new(resource: impl Into<String>, authorization_server: impl Into<String>) -> Self {
         let servers = vec![authorization_server.into()];
         Self { resource: resource.into(), servers, scopes: Vec::new(), members: Map::new() }
@@ -54,8 +54,8 @@ impl ResourceMetadata {
         self
     }
 
-    /// The scopes that a client needs for the basic functions; those of single operations are better asked for when they
-    /// are needed ([`Denied::insufficient_scope`](crate::Denied::insufficient_scope)). Default: not said.
+    /// The scopes that a client needs for the basic functions; those of single operations are better asked for when
+    /// they are needed ([`Denied::insufficient_scope`](crate::Denied::insufficient_scope)). Default: not said.
     pub fn scopes_supported(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));
         self
@@ -150,8 +150,8 @@ impl MetadataService {
     }
 }
 
-/// Pages send what their client library does, such as `MCP-Protocol-Version`, so every header is allowed; nothing is read
-/// of any.
+/// Pages send what their client library does, such as `MCP-Protocol-Version`, so every header is allowed; nothing is
+/// read of any.
 fn preflight() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -1,11 +1,11 @@
 //! A resource server of OAuth: every request needs an access token (2026-07-28, "Authorization").
 //!
 //! An [`AuthLayer`] stands in front of the service. It reads the token of a request, has it verified by a
-//! [`TokenVerifier`] of the application's own, and lets the request through with a [`Principal`](crate::Principal), that
-//! the service finds by itself, and with the [`AccessToken`]. Who brings none, or one that is not accepted, gets 401 and is
-//! told where to get one: the [`ResourceMetadata`] names the authorization servers. What a token *allows* is only known
-//! once it is known what is asked: that is for [`authorize`](crate::StreamableHttpBuilder::authorize) to say, behind the
-//! layer. This crate talks to no authorization server, and is none.
+//! [`TokenVerifier`] of the application's own, and lets the request through with a [`Principal`](crate::Principal),
+//! that the service finds by itself, and with the [`AccessToken`]. Who brings none, or one that is not accepted, gets
+//! 401 and is told where to get one: the [`ResourceMetadata`] names the authorization servers. What a token *allows* is
+//! only known once it is known what is asked: that is for [`authorize`](crate::StreamableHttpBuilder::authorize) to
+//! say, behind the layer. This crate talks to no authorization server, and is none.
 //!
 //! ```
 //! # use http::request;
@@ -53,26 +53,27 @@
 //! | GET of the metadata's path | the document, without a token |
 //! | a browser's preflight | passes, without a token |
 //!
-//! Every challenge (`WWW-Authenticate: Bearer …`) names the document as `resource_metadata`. Those of the layer itself are
-//! readable for pages of every origin, as the document is; all else is for the service to say. A token in the query or the
-//! body of a request is not looked at (RFC 6750 has them, MCP forbids them), nor is any past 16 KiB.
+//! Every challenge (`WWW-Authenticate: Bearer …`) names the document as `resource_metadata`. Those of the layer itself
+//! are readable for pages of every origin, as the document is; all else is for the service to say. A token in the query
+//! or the body of a request is not looked at (RFC 6750 has them, MCP forbids them), nor is any past 16 KiB.
 //!
-//! The layer answers requests for the document itself where it sees them. Where it only sees those of the MCP endpoint, as
-//! above, mount [`metadata_service`](AuthLayer::metadata_service) beside it.
+//! The layer answers requests for the document itself where it sees them. Where it only sees those of the MCP endpoint,
+//! as above, mount [`metadata_service`](AuthLayer::metadata_service) beside it.
 //!
 //! # Security
 //!
 //! - **The audience is everything.** A token that was issued for another server must not work here, and
 //!   [`TokenVerifier`] says how that is seen to. A token whose audience the verifier does not report is refused.
 //! - **A token goes nowhere from here.** The layer takes the `Authorization` header away, the [`AccessToken`] does not
-//!   hold the token, and neither appears in anything that is logged or sent. To call another service on the user's behalf,
-//!   get a token for that one.
+//!   hold the token, and neither appears in anything that is logged or sent. To call another service on the user's
+//!   behalf, get a token for that one.
 //! - **The principal is issuer and subject.** It is the same after a refresh: the client's session, its streams and
 //!   questions stay its own, and nobody else's token opens them.
-//! - **Time.** A token is judged when a request comes. An answer under way is not cut when it expires; streams of changes
-//!   end then, unless [`OpenStreams::GoOn`].
+//! - **Time.** A token is judged when a request comes. An answer under way is not cut when it expires; streams of
+//!   changes end then, unless [`OpenStreams::GoOn`].
 //! - The layer must see every request: mount the service nowhere without it. Behind a proxy, HTTPS is the proxy's duty.
 
+mod attempt;
 mod body;
 mod credentials;
 mod layer;
@@ -83,7 +84,6 @@ mod token;
 
 pub use body::AuthBody;
 pub use layer::{AuthLayer, AuthLayerBuilder, OpenStreams};
-pub(crate) use layer::{MetadataUrl, StreamsEnd};
 pub use metadata::{MetadataService, ResourceMetadata};
 pub use resource::Resource;
 pub use service::{AuthFuture, AuthService};

@@ -21,8 +21,9 @@ use crate::http::{ResponseBody, StreamableHttpService};
 /// A service behind an [`AuthLayer`](super::AuthLayer).
 ///
 /// Requests whose token is accepted reach the service, with the [`Principal`](crate::Principal) and the
-/// [`AccessToken`](super::AccessToken) in their extensions and without their `Authorization` header; so do the preflights
-/// of browsers, as they come. The layer answers all others itself. It passes on what the service answers, and its errors.
+/// [`AccessToken`](super::AccessToken) in their extensions and without their `Authorization` header; so do the
+/// preflights of browsers, as they come. The layer answers all others itself. It passes on what the service answers,
+/// and its errors.
 pub struct AuthService<S, V> {
     auth: Arc<Auth<V>>,
     inner: S,
@@ -40,8 +41,8 @@ impl<S, V> AuthService<S, V> {
 }
 
 impl<V: TokenVerifier> AuthService<StreamableHttpService, V> {
-    /// Answers one HTTP request, as the tower service does, for frameworks that do not speak tower. The body need not be
-    /// `Send`; the future is where the body is.
+    /// Answers one HTTP request, as the tower service does, for frameworks that do not speak tower. The body need not
+    /// be `Send`; the future is where the body is.
     ///
     /// # Cancel safety
     ///

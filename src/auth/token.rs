@@ -21,7 +21,8 @@ use crate::principal::Principal;
 ///
 /// Beside that a verifier checks the signature, with a fixed list of algorithms, or the answer of the authorization
 /// server; the issuer; and `exp` and `nbf`. Never hand the token on to another service ("token passthrough" is
-/// forbidden): ask for one of your own there. The layer takes the `Authorization` header away, so nothing behind it can.
+/// forbidden): ask for one of your own there. The layer takes the `Authorization` header away, so nothing behind it
+/// can.
 ///
 /// # Examples
 ///
@@ -83,8 +84,8 @@ pub enum TokenError {
     Invalid,
     /// It was valid once. The client gets 401 and `invalid_token`, and is told that it has expired.
     Expired,
-    /// It cannot be told now, such as because the authorization server does not answer. The client gets 503 and may come
-    /// back with the same token.
+    /// It cannot be told now, such as because the authorization server does not answer. The client gets 503 and may
+    /// come back with the same token.
     Unavailable,
 }
 
@@ -116,9 +117,9 @@ pub struct AccessToken {
 }
 
 impl AccessToken {
-    /// A token of this issuer (`iss`) for this subject (`sub`). Both together are its [`Principal`]: subjects are unique
-    /// to their issuer, and neither changes when a token is refreshed. Where your issuer's `sub` names a client and not
-    /// a user, all users of that client are one principal; use [`of`](Self::of) then.
+    /// A token of this issuer (`iss`) for this subject (`sub`). Both together are its [`Principal`]: subjects are
+    /// unique to their issuer, and neither changes when a token is refreshed. Where your issuer's `sub` names a client
+    /// and not a user, all users of that client are one principal; use [`of`](Self::of) then.
     pub fn new(issuer: &str, subject: &str) -> Self {
         // As JSON, which says where one ends and the other begins.
         Self::of(Principal::new(serde_json::json!([issuer, subject]).to_string()))

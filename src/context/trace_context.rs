@@ -22,7 +22,8 @@ pub struct TraceContext<'a> {
 }
 
 impl<'a> TraceContext<'a> {
-    /// Returns the trace and the client's span in it, such as `00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01`.
+    /// Returns the trace and the client's span in it, such as
+    /// `00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01`.
     pub fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_deref()
     }

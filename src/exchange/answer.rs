@@ -26,8 +26,8 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is closing
-    /// down may have nobody left to hand an answer to, and clients exist that fail over one.
+    /// A request that its client cancelled is not answered. Nor is one whose session it deleted: a client that is
+    /// closing down may have nobody left to hand an answer to, and clients exist that fail over one.
     pub(crate) fn is_withheld(&self) -> bool {
         matches!(self.end, ExchangeEnd::Cancelled(CancelCause::Requested | CancelCause::SessionEnded))
     }

@@ -12,8 +12,8 @@ use super::undecided::{Decision, Undecided};
 use super::work::Work;
 
 /// An exchange that polls its work in place for as long as its form is undecided: a quiet call spawns nothing. Once it
-/// streams, the work moves to a task: a body is polled only while its client reads, and a handler inside it would freeze
-/// with its locks held, out of reach of any deadline.
+/// streams, the work moves to a task: a body is polled only while its client reads, and a handler inside it would
+/// freeze with its locks held, out of reach of any deadline.
 pub(crate) struct Attached {
     /// Gone once it is done.
     work: Option<Work>,

@@ -1,9 +1,6 @@
 //! A future of the handler's, with what every place that polls one needs: panics, the deadline and cancellation.
 
-use std::any::Any;
 use std::future::Future;
-use std::mem::forget;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,6 +10,7 @@ use tokio::time::{Sleep, sleep_until};
 use super::call::Call;
 use super::lifecycle::Ticket;
 use crate::cancel::CancelCause;
+use crate::panics::caught;
 use crate::trace::CallSpan;
 
 /// A future of the handler's at work on a call.
@@ -89,20 +87,4 @@ impl<T> Attended<T> {
         });
         (call, ticket, span)
     }
-}
-
-/// Runs what is the application's. If it panics, returns what the panic says.
-pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(panic_message)
-}
-
-/// What a panic says.
-pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("a panic that carries no text").to_owned();
-    // What it carries is the application's too, and its destructor may panic.
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        forget(again);
-    }
-    text
 }

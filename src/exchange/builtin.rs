@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Failure;
@@ -14,11 +13,10 @@ use crate::capabilities::Delivery;
 use crate::context::RequestContext;
 use crate::handler::Answering;
 use crate::mcp_error::McpError;
-use crate::protocol::legacy;
+use crate::protocol::initialize::InitializeParams;
 use crate::protocol::level::LogLevel;
 use crate::protocol::names::method;
-use crate::protocol::refusal::Refusal;
-use crate::protocol::revision::{Era, Revision, Revisions};
+use crate::protocol::revision::Era;
 use crate::reply::Reply;
 use crate::subscribe::Mailbox;
 
@@ -36,27 +34,6 @@ pub(crate) fn answer(call: &Arc<Call>) -> Option<Answering> {
     };
     // Ready at once: `initialize` and `server/discover` never become a stream by the clock.
     Some(Box::pin(ready(answer.map_err(Failure::Error))))
-}
-
-/// What `initialize` must say.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InitializeParams {
-    pub(crate) protocol_version: String,
-    pub(crate) capabilities: Box<RawValue>,
-    pub(crate) client_info: Option<Box<RawValue>>,
-}
-
-impl InitializeParams {
-    pub(crate) fn read(params: Option<&[u8]>) -> Option<Self> {
-        let params: Self = serde_json::from_slice(params?).ok()?;
-        params.capabilities.get().starts_with('{').then_some(params)
-    }
-
-    /// The revision `initialize` is answered in. Without readable params it is an error, in the newest legacy one.
-    pub(crate) fn revision(params: Option<&Self>, served: Revisions) -> Result<Revision, Refusal> {
-        legacy::negotiate(params.map_or("", |params| params.protocol_version.as_str()), served)
-    }
 }
 
 fn initialize(call: &Call) -> Result<Reply, McpError> {

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::outbox::Outbox;
-use super::queue::Queue;
 use super::requests::{self, Requests};
 #[cfg(feature = "state")]
 use super::rounds::Carried;
@@ -27,6 +26,7 @@ use crate::protocol::revision::{Era, Revision};
 use crate::protocol::sse::Frame;
 use crate::server::Server;
 use crate::session::SessionState;
+use crate::store::queue::Queue;
 
 /// One message being answered. Shared by the request, its context and whoever drives the handler: one allocation.
 pub(crate) struct Call {
@@ -53,8 +53,8 @@ pub(crate) struct Call {
     answered: AtomicBool,
 }
 
-/// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a byte
-/// stream.
+/// The way back: a queue of the call's own, one it shares (with its batch, and with whoever resumes its stream), or a
+/// byte stream.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // most calls own theirs, which lies in the call's one allocation
 pub(crate) enum Outlet {
@@ -257,8 +257,8 @@ impl Call {
         }
     }
 
-    /// Lets the client's connection go, to be told on the way to come back after `retry`. Whether there is one to let go,
-    /// and a way to come back.
+    /// Lets the client's connection go, to be told on the way to come back after `retry`. Whether there is one to let
+    /// go, and a way to come back.
     pub(crate) fn let_go(&self, retry: Duration) -> bool {
         let is_resumable = self.session.as_ref().is_some_and(|session| session.kept().is_some());
         let may_poll = is_resumable && self.revision.has_polling() && self.form != Form::JsonOnly;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::answer::{self, Finished};
-use super::attended::{Attended, End, caught};
+use super::attended::{Attended, End};
 use super::call::Call;
 use super::input_required::{self, Played};
 use super::lifecycle::Ticket;
 use super::{Failure, Outcome};
 use crate::cancel::CancelCause;
 use crate::handler::Answering;
+use crate::panics::caught;
 use crate::reply::Reply;
 use crate::trace::CallSpan;
 

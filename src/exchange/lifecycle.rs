@@ -2,22 +2,23 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{timeout, timeout_at};
 
-use super::attended::caught;
 use super::call::Call;
 use super::unread::{Unread, Watched};
 use crate::admission::Hold;
 use crate::cancel::CancelCause;
 use crate::limits::from_now;
 use crate::observer::StreamKind;
+use crate::panics::caught;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::server::Server;
 use crate::session::Lease;
+use crate::sync::Shards;
 use crate::transport::{Counts, DrainReport};
 
 /// After the deadline every exchange is cancelled and needs one more poll to answer. An exchange whose connection never
@@ -38,10 +39,8 @@ pub(crate) struct Lifecycle {
     /// The event streams over HTTP, as far as they are read.
     pub(crate) unread: Unread,
     next: AtomicU64,
-    waiting: [Mutex<HashMap<u64, Weak<Call>>>; SHARDS],
+    waiting: Shards<HashMap<u64, Weak<Call>>>,
 }
-
-const SHARDS: usize = 16;
 
 impl Lifecycle {
     pub(crate) fn is_draining(&self) -> bool {
@@ -122,9 +121,7 @@ impl Lifecycle {
 
     pub(crate) fn cut_all(&self) {
         self.cut.store(true, Ordering::SeqCst);
-        for shard in &self.waiting {
-            let calls: Vec<_> =
-                shard.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect();
+        for calls in self.waiting.each(|calls| calls.values().filter_map(Weak::upgrade).collect::<Vec<_>>()) {
             calls.iter().for_each(|call| self.cut(call));
         }
     }
@@ -134,10 +131,6 @@ impl Lifecycle {
         if call.cancellation.cancel(CancelCause::Drained) {
             self.cuts.fetch_add(1, Ordering::SeqCst);
         }
-    }
-
-    fn shard(&self, number: u64) -> Option<&Mutex<HashMap<u64, Weak<Call>>>> {
-        self.waiting.get(usize::try_from(number).unwrap_or_default() % SHARDS)
     }
 }
 
@@ -159,12 +152,12 @@ impl Ticket {
     }
 
     /// Keeps what the request takes of its caller's account for as long.
-    pub(crate) fn count(&mut self, hold: Hold) {
+    pub(crate) fn keep_hold(&mut self, hold: Hold) {
         self.hold = Some(hold);
     }
 
     /// Keeps the request's place in its session for as long.
-    pub(crate) fn hold(&mut self, lease: Lease) {
+    pub(crate) fn keep_lease(&mut self, lease: Lease) {
         self.lease = Some(lease);
     }
 
@@ -175,9 +168,7 @@ impl Ticket {
         }
         let lifecycle = &self.server.lifecycle;
         let number = lifecycle.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(shard) = lifecycle.shard(number) {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::downgrade(call));
-        }
+        lifecycle.waiting.of(number).insert(number, Arc::downgrade(call));
         self.number = Some(number);
         if lifecycle.cut.load(Ordering::SeqCst) {
             lifecycle.cut(call);
@@ -189,9 +180,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let lifecycle = &self.server.lifecycle;
         if let Some(number) = self.number {
-            if let Some(shard) = lifecycle.shard(number) {
-                shard.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-            }
+            lifecycle.waiting.of(number).remove(&number);
         }
         lifecycle.in_flight.fetch_sub(1, Ordering::SeqCst);
         lifecycle.wake_drains();
@@ -215,8 +204,8 @@ impl OpenStream {
         open
     }
 
-    /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at the
-    /// latest.
+    /// The same stream, which is given up if it goes unread for too long. What `give_up` holds goes with the stream at
+    /// the latest.
     pub(crate) fn watched(mut self, give_up: impl FnOnce() + Send + 'static) -> Self {
         self.watched = Some(Unread::watch(&self.server, give_up));
         self

@@ -15,9 +15,9 @@ mod drive;
 mod input_required;
 pub(crate) mod keep_alive;
 pub(crate) mod lifecycle;
+pub(crate) mod listening;
 mod notified;
 pub(crate) mod outbox;
-pub(crate) mod queue;
 mod requests;
 mod rounds;
 mod stream;
@@ -26,18 +26,13 @@ mod undecided;
 mod unread;
 mod work;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use http::StatusCode;
 
 pub use ask::Ask;
 pub(crate) use attached::Attached;
-pub(crate) use attended::caught;
-pub(crate) use attended::panic_message;
-pub(crate) use builtin::InitializeParams;
 use call::{Call, Form};
 pub(crate) use detached::Detached;
 pub(crate) use drive::Drive;
@@ -53,6 +48,7 @@ use crate::context::RequestContext;
 use crate::handler::Answering;
 use crate::mcp_error::McpError;
 use crate::observer::Misuse;
+use crate::panics::caught_in;
 use crate::protocol::refusal::Refusal;
 #[cfg(feature = "state")]
 use crate::protocol::revision::Era;
@@ -89,8 +85,8 @@ pub(crate) fn answering(call: &Arc<Call>) -> Answering {
     })
 }
 
-/// The handler's answer to a request that goes on from an earlier round (2026-07-28). Before it runs, the state that its
-/// client kept is opened.
+/// The handler's answer to a request that goes on from an earlier round (2026-07-28). Before it runs, the state that
+/// its client kept is opened.
 #[cfg(feature = "state")]
 fn resumed(call: &Arc<Call>) -> Option<Answering> {
     if call.era() == Era::Legacy {
@@ -113,13 +109,13 @@ fn resumed(_: &Arc<Call>) -> Option<Answering> {
     None
 }
 
-/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a client
-/// had asked.
+/// The answer to a request of the transport's own. `None` where it fails: the application is told of that as if a
+/// client had asked.
 pub(crate) async fn own_request(call: &Arc<Call>) -> Option<Reply> {
-    let failure = match AssertUnwindSafe(async { answering(call).await }).catch_unwind().await {
+    let failure = match caught_in(async { answering(call).await }).await {
         Ok(Ok(reply)) => return Some(reply),
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::Panicked(panic_message(panic)),
+        Err(message) => Failure::Panicked(message),
     };
     match failure {
         Failure::Error(error) if error.is_internal() => call.server.observer.internal_error(&call.observed(), &error),

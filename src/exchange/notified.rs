@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::attended::{Attended, End, caught};
+use super::attended::{Attended, End};
 use super::call::Call;
 use super::lifecycle::Ticket;
 use crate::admission::{Hold, What};
 use crate::context::RequestContext;
+use crate::panics::caught;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
 use crate::session::SessionState;
@@ -60,8 +61,8 @@ pub(crate) fn heard(call: Arc<Call>, ticket: Ticket) -> Heard {
     Heard { work: Some(Attended::new(hook, call, ticket, span)) }
 }
 
-/// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take all
-/// places from the others.
+/// Hooks that may wait at once in one session. A hook may ask its client, which need not answer: no client is to take
+/// all places from the others.
 const MOST_HOOKS_IN_SESSION: usize = 64;
 
 /// A hook that waits, until dropped.

@@ -1,20 +1,22 @@
 //! What waits to be written to a byte stream: one queue for all that is said on it, first in first out.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use futures::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
-use super::queue;
+use crate::store::queue;
+
+use crate::sync::lock;
 
 /// What waits to be written.
 ///
 /// Messages of handlers and changes wait for room. Answers do not, for a handler that has finished cannot wait; what
-/// bounds them is that a request keeps its place among those in flight until its answer is written. Courtesies, which the
-/// transport says of itself, have a bound of their own, past which they are dropped.
+/// bounds them is that a request keeps its place among those in flight until its answer is written. Courtesies, which
+/// the transport says of itself, have a bound of their own, past which they are dropped.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     capacity: u32,
@@ -62,8 +64,8 @@ impl Outbox {
         Self { capacity, room, state: Mutex::default(), writer: AtomicWaker::new() }
     }
 
-    /// Queues a message, waiting for room. Dropped where it is not wanted any more once its turn has come. Whether it was
-    /// queued.
+    /// Queues a message, waiting for room. Dropped where it is not wanted any more once its turn has come. Whether it
+    /// was queued.
     pub(crate) async fn send(&self, line: Bytes, is_wanted: impl FnOnce() -> bool) -> bool {
         let cost = queue::cost(&line, self.capacity);
         let Ok(permits) = self.room.acquire_many(cost).await else {
@@ -170,7 +172,7 @@ impl Outbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

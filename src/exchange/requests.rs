@@ -2,7 +2,7 @@
 //! being made, or else on the session's general stream.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,6 +15,7 @@ use crate::protocol::names::method;
 use crate::protocol::sse::Frame;
 use crate::question::{AskError, InputResponse, Question};
 use crate::session::{SessionState, mint};
+use crate::sync::lock;
 
 /// The questions of one call that are under way.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ impl Requests {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

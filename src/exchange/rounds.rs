@@ -1,12 +1,12 @@
 //! Questions as clients of 2026-07-28 get them: the request is answered with `input_required`, and the client sends it
 //! again with the answers (Multi Round-Trip Requests).
 //!
-//! The handler runs anew in every round. A question is known again by its digest and by its place among the questions of
-//! the same digest, so that loops and joined branches find their own answers.
+//! The handler runs anew in every round. A question is known again by its digest and by its place among the questions
+//! of the same digest, so that loops and joined branches find their own answers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::question::{AskError, InputResponse, Question};
+use crate::sync::lock;
 
 /// What travels from round to round, sealed, as the `requestState`.
 ///
@@ -122,8 +123,9 @@ impl Rounds {
         Self(Mutex::new(State { responses: by_key(responses), ..State::default() }))
     }
 
-    /// A run that goes on from what was carried and what the client answered. Of the answers, those count that were asked
-    /// for. They are kept even where this run does not come to their question before it ends: nobody is asked twice.
+    /// A run that goes on from what was carried and what the client answered. Of the answers, those count that were
+    /// asked for. They are kept even where this run does not come to their question before it ends: nobody is asked
+    /// twice.
     #[cfg(feature = "state")]
     pub(super) fn resume(carried: Carried, responses: Option<&[u8]>) -> Self {
         let Carried { round, mut asked, .. } = carried;
@@ -215,7 +217,7 @@ impl Rounds {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -272,8 +274,8 @@ fn by_key(responses: Option<&[u8]>) -> BTreeMap<String, Box<RawValue>> {
     read.map(|Responses(responses)| responses).unwrap_or_default()
 }
 
-/// Answers that are taken from one request. A state has room for fewer questions, and a client that sends more would have
-/// each kept in many times its bytes.
+/// Answers that are taken from one request. A state has room for fewer questions, and a client that sends more would
+/// have each kept in many times its bytes.
 const MOST_RESPONSES: usize = 1024;
 
 /// The first [`MOST_RESPONSES`] answers of an object.

@@ -7,7 +7,6 @@ use bytes::Bytes;
 
 use super::keep_alive::KeepAlive;
 use super::lifecycle::OpenStream;
-use super::queue::{Opening, Queue};
 use super::subject::Subject;
 use crate::admission::Hold;
 use crate::cancel::CancelCause;
@@ -15,6 +14,7 @@ use crate::observer::StreamKind;
 use crate::protocol::sse;
 use crate::server::Server;
 use crate::session::{AnswerStream, Session, SessionState};
+use crate::store::queue::{Opening, Queue};
 use crate::turn::Turn;
 
 /// The events of an answer that belongs to its exchange. Dropping it before its end cancels the work.

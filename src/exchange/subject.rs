@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::call::{Call, Form};
-use super::queue::Queue;
 use crate::cancel::CancelCause;
 use crate::server::Server;
 use crate::session::SessionState;
+use crate::store::queue::Queue;
 
 /// One call, or a batch.
 #[derive(Clone, Debug)]

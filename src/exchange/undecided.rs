@@ -9,11 +9,11 @@ use http::StatusCode;
 use tokio::time::{Sleep, sleep};
 
 use super::call::Form;
-use super::queue::{AnswerFrame, Answers, Outlook};
 use super::subject::Subject;
+use crate::store::queue::{AnswerFrame, Answers, Outlook};
 
-/// An answer whose form is not decided yet. Dropped before it is, nobody will ever read it: whoever still sends must not
-/// wait for room.
+/// An answer whose form is not decided yet. Dropped before it is, nobody will ever read it: whoever still sends must
+/// not wait for room.
 #[derive(Debug)]
 pub(super) struct Undecided {
     subject: Subject,

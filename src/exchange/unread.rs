@@ -1,19 +1,19 @@
 //! Event streams that nobody reads any more: found by one lazy sweeper and given up, as if their connection had broken.
 //!
-//! A stream whose client is there is polled at least for its comments. So none of them needs a timer of its own for this:
-//! each poll leaves a trace, and the sweeper looks for fresh traces now and then.
+//! A stream whose client is there is polled at least for its comments. So none of them needs a timer of its own for
+//! this: each poll leaves a trace, and the sweeper looks for fresh traces now and then.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{Future, ready};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-
-use tokio::runtime::Handle;
-use tokio::time::sleep;
 
 use crate::limits::{Limits, NEVER};
 use crate::server::Server;
+use crate::sweeper::{self, Duty, Swept};
+use crate::sync::{Shards, lock};
 
 /// Looks at a stream without a fresh trace before it is given up.
 const LOOKS: u32 = 4;
@@ -22,8 +22,8 @@ const LOOKS: u32 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     next: AtomicU64,
-    streams: Mutex<HashMap<u64, Seen>>,
-    is_swept: AtomicBool,
+    streams: Shards<HashMap<u64, Seen>>,
+    duty: Duty,
 }
 
 /// What the sweeper has seen of a stream.
@@ -72,7 +72,7 @@ impl Watched {
 
     /// What giving it up means, to be done once.
     pub(super) fn give_up(&self) -> Option<Box<dyn FnOnce() + Send>> {
-        self.give_up.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.give_up).take()
     }
 }
 
@@ -92,49 +92,42 @@ impl Unread {
             give_up: Mutex::new(Some(Box::new(give_up))),
         });
         let number = unread.next.fetch_add(1, Ordering::Relaxed);
-        unread.streams().insert(number, Seen { stream: Arc::downgrade(&stream), polls: None, quiet: 0 });
-        unread.start_sweeper(server);
+        unread.streams.of(number).insert(number, Seen { stream: Arc::downgrade(&stream), polls: None, quiet: 0 });
+        // Outside a runtime no stream gets as far as to wait.
+        sweeper::start(server, interval(&server.limits));
         (number, stream)
     }
 
     pub(super) fn let_go(&self, number: u64) {
-        self.streams().remove(&number);
+        self.streams.of(number).remove(&number);
     }
 
     /// How many are watched.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.streams().len()
-    }
-
-    /// One task for all streams, which ends with the last of them or with the transport.
-    fn start_sweeper(&self, server: &Arc<Server>) {
-        // Outside a runtime no stream gets as far as to wait.
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        if !self.is_swept.swap(true, Ordering::AcqRel) {
-            let sweeper = Sweeper { server: Arc::downgrade(server), on_duty: true };
-            runtime.spawn(sweep(sweeper, interval(&server.limits)));
-        }
+        self.streams.each(|streams| streams.len()).sum()
     }
 
     /// Takes out the streams that have gone unread for too long.
     fn look(&self) -> Vec<Arc<Watched>> {
         // Dropped under no lock: it may be the last of a stream.
-        let (mut unread, mut read) = (Vec::new(), Vec::new());
-        self.streams().retain(|_, seen| {
-            let stream = seen.stream.upgrade();
-            let is_unread = stream.as_ref().is_some_and(|stream| seen.is_unread(stream));
-            let is_kept = stream.is_some() && !is_unread;
-            if is_unread { &mut unread } else { &mut read }.extend(stream);
-            is_kept
+        let mut read = Vec::new();
+        let unread = self.streams.each(|streams| {
+            let mut unread = Vec::new();
+            streams.retain(|_, seen| {
+                let stream = seen.stream.upgrade();
+                let is_unread = stream.as_ref().is_some_and(|stream| seen.is_unread(stream));
+                let is_kept = stream.is_some() && !is_unread;
+                if is_unread { &mut unread } else { &mut read }.extend(stream);
+                is_kept
+            });
+            unread
         });
-        unread
+        unread.flatten().collect()
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Seen>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_empty(&self) -> bool {
+        self.streams.each(|streams| streams.is_empty()).all(|is_empty| is_empty)
     }
 }
 
@@ -144,37 +137,17 @@ fn interval(limits: &Limits) -> Duration {
     (time / LOOKS).max(Duration::from_millis(1))
 }
 
-async fn sweep(mut sweeper: Sweeper, interval: Duration) {
-    loop {
-        sleep(interval).await;
-        let Some(server) = sweeper.server.upgrade() else {
-            return;
-        };
-        let unread = &server.lifecycle.unread;
-        for stream in unread.look() {
-            server.lifecycle.give_up(&stream);
-        }
-        if unread.streams().is_empty() {
-            unread.is_swept.swap(false, Ordering::AcqRel);
-            // One that was opened in between saw a sweeper at work.
-            if unread.streams().is_empty() || unread.is_swept.swap(true, Ordering::AcqRel) {
-                sweeper.on_duty = false;
-                return;
-            }
-        }
+impl Swept for Server {
+    fn duty(&self) -> &Duty {
+        &self.lifecycle.unread.duty
     }
-}
 
-/// The one at work. If its runtime is shut down, the next stream that is opened finds another.
-struct Sweeper {
-    server: Weak<Server>,
-    on_duty: bool,
-}
+    fn sweep(&self) -> impl Future<Output = ()> + Send {
+        self.lifecycle.unread.look().iter().for_each(|stream| self.lifecycle.give_up(stream));
+        ready(())
+    }
 
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.upgrade().filter(|_| self.on_duty) {
-            server.lifecycle.unread.is_swept.store(false, Ordering::Release);
-        }
+    fn is_clean(&self) -> bool {
+        self.lifecycle.unread.is_empty()
     }
 }

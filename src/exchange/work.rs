@@ -10,8 +10,8 @@ use futures::stream::FuturesUnordered;
 
 use super::answer::Finished;
 use super::drive::Drive;
-use super::queue::AnswerFrame;
 use super::subject::{Batch, Subject};
+use crate::store::queue::AnswerFrame;
 
 /// Drives one handler, or all of a batch at once. Ready once the queue has ended.
 pub(crate) struct Work {
@@ -63,8 +63,8 @@ impl Future for Work {
 }
 
 impl Drop for Work {
-    /// However it ends, no client waits for work that is gone: not where an observer panicked, nor where the runtime was
-    /// shut down.
+    /// However it ends, no client waits for work that is gone: not where an observer panicked, nor where the runtime
+    /// was shut down.
     fn drop(&mut self) {
         self.subject.queue().end();
     }

@@ -8,16 +8,15 @@ use super::body::ResponseBody;
 use super::respond;
 use super::resume;
 use super::service::Shared;
-use crate::protocol::accept::Accepts;
+use crate::exchange::listening;
+use crate::protocol::accept::{self, Accepts};
 use crate::protocol::classify;
 use crate::protocol::cors;
-use crate::protocol::ground::Ground;
 use crate::protocol::legacy::Headers;
 use crate::protocol::origin::Verdict;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
 use crate::session::SessionState;
-use crate::subscribe;
 
 /// What becomes of a request once its head is judged.
 #[allow(clippy::large_enum_variant)] // gone as soon as it is looked at, and a box would be an allocation
@@ -84,12 +83,11 @@ fn is_exempt(shared: &Shared, parts: &request::Parts) -> bool {
 fn get(shared: &Shared, parts: &request::Parts) -> Result<Response<ResponseBody>, Refusal> {
     not_modern(parts)?;
     if matches!(Accepts::of(&parts.headers), Accepts::JsonOnly | Accepts::Neither) {
-        return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
-            .on(Ground::AcceptStream));
+        return Err(accept::stream_not_accepted());
     }
     let session = session(shared, parts)?.ok_or_else(|| Refusal::new(RefusalKind::NoStream))?;
     shared.authorize_get(parts, session.revision())?;
-    let hold = subscribe::take_place(&shared.account(parts, session.principal())?)?;
+    let hold = listening::take_place(&shared.account(parts, session.principal())?)?;
     resume::open(shared, &session, parts, hold).map(respond::events)
 }
 

@@ -117,25 +117,25 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// The keys that seal a `requestState` (2026-07-28). Default: a random one, of this service alone. Give all nodes the
-    /// same ones where any of them may get the next round of a request.
+    /// The keys that seal a `requestState` (2026-07-28). Default: a random one, of this service alone. Give all nodes
+    /// the same ones where any of them may get the next round of a request.
     #[cfg(feature = "state")]
     pub fn state_keys(mut self, keys: &StateKeys) -> Self {
         self.server.state.keys = Some(keys.clone());
         self
     }
 
-    /// How long a `requestState` (2026-07-28) may be used after it was made: the time a user has to answer the questions
-    /// of one round. Default 1 hour, counted in whole seconds by the system's clock. An expired one gets 400 and
-    /// `-32602`.
+    /// How long a `requestState` (2026-07-28) may be used after it was made: the time a user has to answer the
+    /// questions of one round. Default 1 hour, counted in whole seconds by the system's clock. An expired one gets 400
+    /// and `-32602`.
     #[cfg(feature = "state")]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.server.state.lifetime = lifetime;
         self
     }
 
-    /// Decides whether a `requestState` (2026-07-28) may be used, such as only once. Default: as often as it comes, until
-    /// it expires.
+    /// Decides whether a `requestState` (2026-07-28) may be used, such as only once. Default: as often as it comes,
+    /// until it expires.
     #[cfg(feature = "state")]
     pub fn replay_guard(mut self, guard: impl ReplayGuard) -> Self {
         self.server.state.guard = Some(Arc::new(guard));
@@ -170,13 +170,13 @@ impl StreamableHttpBuilder {
     /// It is asked once a message has passed all rungs of the ladder, before anything is done or sent: for requests and
     /// notifications, also those that the transport answers itself (`initialize`, `subscriptions/listen`,
     /// `resources/subscribe`, `ping`), and for a GET that opens or resumes a stream. It is not asked for what brings to
-    /// an end what is under way: responses, cancellations and the DELETE of a session. A batch (2025-03-26) is allowed as
-    /// a whole or not at all; the responses and cancellations in it count either way. Each round of a request with
+    /// an end what is under way: responses, cancellations and the DELETE of a session. A batch (2025-03-26) is allowed
+    /// as a whole or not at all; the responses and cancellations in it count either way. Each round of a request with
     /// questions (2026-07-28) is a request of its own. What the transport asks the handler for by itself, the list of
     /// tools to check a call's headers against, is no attempt of the client's.
     ///
-    /// What is denied gets 403. With [`Denied::insufficient_scope`] the answer says which scopes to ask for (2026-07-28,
-    /// "Step-Up Authorization Flow"); behind an `AuthLayer` (feature `auth`) it also says where.
+    /// What is denied gets 403. With [`Denied::insufficient_scope`] the answer says which scopes to ask for
+    /// (2026-07-28, "Step-Up Authorization Flow"); behind an `AuthLayer` (feature `auth`) it also says where.
     ///
     /// It is on the path of every request and must not block. Where the answer takes time, let the layer in front find
     /// out, or the handler.

@@ -3,9 +3,17 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use http::Extensions;
-use tokio::time::Sleep;
+use tokio::time::{Sleep, sleep};
+
+use crate::limits::NEVER;
+
+/// When the streams of changes that a request opens have to end. A layer in front leaves it in the head.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "auth"), allow(dead_code))] // only the layer makes one
+pub(crate) struct StreamsEnd(pub(crate) SystemTime);
 
 /// The timer of one stream, if it has to end.
 #[derive(Debug, Default)]
@@ -13,18 +21,11 @@ pub(super) struct Ends(Option<Pin<Box<Sleep>>>);
 
 impl Ends {
     /// What a layer in front has said of it.
-    #[cfg(feature = "auth")]
     pub(super) fn of(extensions: &Extensions) -> Self {
-        let end = extensions.get::<crate::auth::StreamsEnd>();
-        Self(end.map(|end| {
-            let left = end.0.duration_since(std::time::SystemTime::now()).unwrap_or_default();
-            Box::pin(tokio::time::sleep(left.min(crate::limits::NEVER)))
+        Self(extensions.get::<StreamsEnd>().map(|StreamsEnd(end)| {
+            let left = end.duration_since(SystemTime::now()).unwrap_or_default();
+            Box::pin(sleep(left.min(NEVER)))
         }))
-    }
-
-    #[cfg(not(feature = "auth"))]
-    pub(super) fn of(_: &Extensions) -> Self {
-        Self::default()
     }
 
     /// Ready at the end.

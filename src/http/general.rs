@@ -1,4 +1,5 @@
-//! The general stream of a session: what GET opens (2025-03-26 to 2025-11-25, "Listening for Messages from the Server").
+//! The general stream of a session: what GET opens (2025-03-26 to 2025-11-25, "Listening for Messages from the
+//! Server").
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

@@ -13,17 +13,18 @@ use crate::admission::Account;
 use crate::exchange::answer::refusal_frame;
 use crate::exchange::call::{Call, Caller, Form, Via};
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::queue::{AnswerFrame, Queue};
 use crate::exchange::subject::{Batch, Subject};
-use crate::exchange::{self, Attached, Detached, Drive, InitializeParams, Work};
+use crate::exchange::{self, Attached, Detached, Drive, Work};
 use crate::principal::Principal;
 use crate::protocol::accept::Accepts;
 use crate::protocol::envelope::{self, Body, BodyFault, Kind, Message};
+use crate::protocol::initialize::InitializeParams;
 use crate::protocol::legacy::{self, Headers};
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::session::{Client, Lease, SessionState};
+use crate::store::queue::{AnswerFrame, Queue};
 
 /// A legacy POST and what its head says.
 struct Post<'a> {
@@ -121,7 +122,7 @@ impl Post<'_> {
     /// Lets work in that counts for the caller.
     fn ticket(&self) -> Result<Ticket, Refusal> {
         let mut ticket = Ticket::take(&self.shared.server)?;
-        ticket.count(self.account.take_request()?);
+        ticket.keep_hold(self.account.take_request()?);
         Ok(ticket)
     }
 
@@ -164,8 +165,8 @@ impl Post<'_> {
             id = unannounced.and_then(Unannounced::announce);
             exchange::answering(call)
         });
-        // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can be
-        // resumed.
+        // Answered at once, so that it makes no difference to the work whose it is; but as the session's its stream can
+        // be resumed.
         let in_session = call.session.is_some();
         Posted::Exchange { exchange: exchange(Work::one(Subject::One(call), drive), in_session), session: id }
     }
@@ -205,7 +206,8 @@ impl Post<'_> {
         self.session.as_ref().is_some_and(|session| session.waiters().answer(response))
     }
 
-    /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have crossed.
+    /// Cancels a request of the session. One that is unknown or has been answered is no error: the two may have
+    /// crossed.
     fn cancel(&self, message: &Message) {
         let request = self.session.as_ref().zip(message.cancelled_id());
         if let Some(call) = request.and_then(|(session, id)| session.in_flight().find(&id)) {
@@ -326,7 +328,7 @@ impl Drop for Unannounced<'_> {
 fn start(shared: &Shared, call: &Arc<Call>, mut ticket: Ticket) -> Result<Drive, Refusal> {
     if let Some(session) = &call.session {
         let most = if is_ping(&call.message) { usize::MAX } else { shared.server.limits.in_flight };
-        ticket.hold(Lease::take(session, call, most)?);
+        ticket.keep_lease(Lease::take(session, call, most)?);
     }
     Ok(Drive::start(call, ticket, |call| shared.parameters.answering(call)))
 }

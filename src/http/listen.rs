@@ -14,10 +14,11 @@ use crate::exchange::answer::Finished;
 use crate::exchange::call::{Call, Form};
 use crate::exchange::keep_alive::KeepAlive;
 use crate::exchange::lifecycle::{OpenStream, Ticket};
-use crate::protocol::ground::Ground;
-use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::exchange::listening::{Decided, Granting};
+use crate::protocol::accept;
+use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::Frame;
-use crate::subscribe::{Decided, Granting, Hub, Place};
+use crate::subscribe::{Hub, Place};
 
 /// A listener whose grant is being made.
 pub(super) struct Listening {
@@ -30,8 +31,7 @@ impl Listening {
     /// Judges what is asked for and takes a place.
     pub(super) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
         if call.form == Form::JsonOnly {
-            return Err(Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream")
-                .on(Ground::AcceptStream));
+            return Err(accept::stream_not_accepted());
         }
         let granting = Granting::start(Arc::clone(&call), ticket, hub)?;
         Ok(Self { call, granting: Some(granting) })

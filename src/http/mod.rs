@@ -21,8 +21,12 @@ mod service;
 
 pub use body::ResponseBody;
 pub use builder::StreamableHttpBuilder;
+#[cfg(feature = "auth")]
+pub(crate) use ends::StreamsEnd;
 pub use future::{ResponseFuture, ServiceFuture};
 pub use general::SecondGet;
+#[cfg(feature = "auth")]
+pub(crate) use respond::RETRY_SECONDS;
 pub use service::{Sessions, StreamableHttpService};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -27,6 +27,7 @@ use crate::protocol::names::method;
 use crate::protocol::parameter_headers::{ParameterFault, ParameterHeaders, any_parameter_header};
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Era;
+use crate::sync::lock;
 
 /// How long a listing is kept that does not say it itself.
 const KEPT: Duration = Duration::from_secs(60);
@@ -195,7 +196,7 @@ impl ParameterSources {
         if headers.faults().is_empty() {
             return;
         }
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = lock(&self.reported);
         let is_news = reported.len() < MOST_REPORTED && reported.insert(tool.into());
         drop(reported);
         for fault in headers.faults().iter().filter(|_| is_news) {
@@ -215,7 +216,7 @@ impl ParameterSources {
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<Option<Principal>, Arc<Kept>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

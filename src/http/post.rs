@@ -79,7 +79,7 @@ fn modern_post(
     shared: &Arc<Shared>,
     parts: request::Parts,
     admitted: Admitted,
-    ticket: Ticket,
+    mut ticket: Ticket,
     cx: &mut Context<'_>,
 ) -> Result<Posted, Refusal> {
     let Admitted { message, revision } = admitted;
@@ -87,11 +87,10 @@ fn modern_post(
     let account = shared.account(&parts, principal.as_ref())?;
     let with_id = |refusal: Refusal| refusal.with_id(message.id());
     shared.authorize(&parts, principal.as_ref(), revision, &message).map_err(with_id)?;
-    let mut ticket = ticket;
-    // Answered at once, and never refused: whoever asks what the server speaks would take a 429 for a server that speaks
-    // nothing newer than 2025-11-25, and remember it.
+    // Answered at once, and never refused: whoever asks what the server speaks would take a 429 for a server that
+    // speaks nothing newer than 2025-11-25, and remember it.
     if message.method() != method::DISCOVER {
-        ticket.count(account.take_request().map_err(|full| with_id(full.into()))?);
+        ticket.keep_hold(account.take_request().map_err(|full| with_id(full.into()))?);
     }
     let caller = Caller {
         revision,
@@ -102,7 +101,8 @@ fn modern_post(
         via: Via::Http(parts),
     };
     if message.kind == Kind::Notification {
-        // `notifications/cancelled` too: over HTTP the end of the exchange cancels, and another caller may use the same id.
+        // `notifications/cancelled` too: over HTTP the end of the exchange cancels, and another caller may use the same
+        // id.
         exchange::hear(Call::new(&shared.server, message, caller), ticket, cx)?;
         return Ok(Posted::Answered(respond::empty(StatusCode::ACCEPTED)));
     }

@@ -11,7 +11,7 @@ use crate::exchange::answer::refusal_frame;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
 /// Seconds after which a client that was turned away may try again: by then a restarted server is up.
-const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("5");
+pub(crate) const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
 /// Answers with a refusal, and tells the observer.
 pub(super) fn refuse(shared: &Shared, refusal: &Refusal) -> Response<ResponseBody> {

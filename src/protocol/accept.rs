@@ -3,6 +3,9 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
+use super::ground::Ground;
+use super::refusal::{Refusal, RefusalKind};
+
 /// Which of the two media types of the protocol a client takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepts {
@@ -49,6 +52,11 @@ impl Accepts {
             (false, false) => Self::Neither,
         }
     }
+}
+
+/// The answer to a client that takes no event stream where there is nothing else to give.
+pub(crate) fn stream_not_accepted() -> Refusal {
+    Refusal::because(RefusalKind::NotAcceptable, "Accept must admit text/event-stream").on(Ground::AcceptStream)
 }
 
 /// Whether the one `Content-Type` is `application/json`, in any case and with any parameters.

@@ -8,7 +8,8 @@ use super::revision::Era;
 use super::scan::Caps;
 
 /// The first modern revision. A version header that is a date from here on is modern, even where this crate does not
-/// implement it, so that a client of the future is told which versions are served instead of being taken for an old one.
+/// implement it, so that a client of the future is told which versions are served instead of being taken for an old
+/// one.
 const FIRST_MODERN: &[u8] = b"2026-07-28";
 
 /// Tells the era of an HTTP message from its method, headers and body, as [`StreamableHttpService`] does.

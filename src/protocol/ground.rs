@@ -19,14 +19,15 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the revision whose rule it is, at that the newest that has it. `None` where it is no rule of the protocol:
-    /// it is HTTP's, JSON-RPC's, or of this transport's configuration.
+    /// Returns the revision whose rule it is, at that the newest that has it. `None` where it is no rule of the
+    /// protocol: it is HTTP's, JSON-RPC's, or of this transport's configuration.
     pub const fn revision(&self) -> Option<Revision> {
         self.revision
     }
 
     /// Returns where the rule stands: page and section of the specification, such as
-    /// `Streamable HTTP: Standard Request Headers`, or the item of this crate that sets it, such as `Limits::body_bytes`.
+    /// `Streamable HTTP: Standard Request Headers`, or the item of this crate that sets it, such as
+    /// `Limits::body_bytes`.
     pub const fn section(&self) -> &'static str {
         self.section
     }
@@ -97,7 +98,7 @@ pub(crate) enum Ground {
     ClientBytes,
     StreamOpen,
     LastEventId,
-    ListenId,
+    KeptId,
     ListenFilter,
     #[cfg(feature = "auth")]
     TokenGiven,
@@ -306,7 +307,11 @@ impl Ground {
                 "an event of this session that is still kept",
                 legacy("Transports: Resumability and Redelivery"),
             ),
-            Self::ListenId => at("id", "at most 1024 bytes on subscriptions/listen", ours("Limits")),
+            Self::KeptId => at(
+                "id",
+                "at most 1024 bytes in a session, on a byte stream and on subscriptions/listen",
+                ours("Limits"),
+            ),
             Self::ListenFilter => at(
                 "params.notifications",
                 "an object of booleans toolsListChanged, promptsListChanged, resourcesListChanged and an array of URIs \

@@ -50,8 +50,8 @@ impl InputKind {
         }
     }
 
-    /// Whether a client that speaks `revision` and declared `capabilities` can be asked. They are JSON, and not read into
-    /// values: a client may send megabytes of them with every request, and each question looks at them.
+    /// Whether a client that speaks `revision` and declared `capabilities` can be asked. They are JSON, and not read
+    /// into values: a client may send megabytes of them with every request, and each question looks at them.
     pub(crate) fn check(self, revision: Revision, capabilities: &[u8]) -> Result<(), Lack> {
         let first = match self {
             Self::Form => Revision::V2025_06_18,

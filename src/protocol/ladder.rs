@@ -19,8 +19,8 @@ pub(crate) struct Gate {
 /// One rung: returns why it fails.
 type Check = fn(&Gate, &request::Parts) -> Option<RefusalKind>;
 
-/// The ladder below the body, in order, from the origin up. Draining, the rung before, and the body, the rung after, are
-/// the shell's.
+/// The ladder below the body, in order, from the origin up. Draining, the rung before, and the body, the rung after,
+/// are the shell's.
 const HEAD: [Check; 4] = [host, method, content_type, accepted];
 
 impl Gate {

@@ -106,7 +106,8 @@ pub enum RefusalKind {
     Overloaded,
     /// The caller's own share of a limit has been reached.
     CallerLimit,
-    /// The application's hook that says who the caller is panicked; see [`Misuse`](crate::Misuse::HookPanicked).
+    /// A hook of the application's panicked that says who the caller is, or whether it may; see
+    /// [`Misuse`](crate::Misuse::HookPanicked).
     HookPanicked,
     /// The session does not exist, or belongs to somebody else.
     UnknownSession,

@@ -1,8 +1,8 @@
 //! Results and questions in the shape of the client's revision.
 //!
 //! Handlers write the newest shape. What an older client would take for something else, or not take at all, is edited
-//! here: named members only, each where it stands, so that all else keeps its bytes. Members that a revision merely does
-//! not know stay, for the schemas of all revisions are open.
+//! here: named members only, each where it stands, so that all else keeps its bytes. Members that a revision merely
+//! does not know stay, for the schemas of all revisions are open.
 //!
 //! | what | in | becomes |
 //! |---|---|---|
@@ -30,8 +30,8 @@ use super::names::method;
 use super::revision::{Era, Revision};
 use super::scan::inside::{elements, entries};
 
-/// Whether a reply has any of `resultType`, `ttlMs` and `cacheScope`, or a `structuredContent` that is no object. It knows
-/// without being read again.
+/// Whether a reply has any of `resultType`, `ttlMs` and `cacheScope`, or a `structuredContent` that is no object. It
+/// knows without being read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hints {
     None,

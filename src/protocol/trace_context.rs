@@ -1,5 +1,7 @@
 //! The grammars of W3C Trace Context and W3C Baggage, which `_meta` may carry.
 
+use super::token::is_tchar;
+
 /// Bytes of a `tracestate` or a `baggage` at most: what W3C Baggage has every platform pass on.
 const MOST_BYTES: usize = 8192;
 
@@ -63,8 +65,7 @@ fn is_item(member: &str) -> bool {
 }
 
 fn is_token(key: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !key.is_empty() && key.bytes().all(is_token)
+    !key.is_empty() && key.bytes().all(is_tchar)
 }
 
 fn is_baggage_value(value: &str) -> bool {

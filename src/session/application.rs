@@ -3,7 +3,9 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::sync::lock;
 
 type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
@@ -36,7 +38,7 @@ impl Application {
     }
 
     fn values(&self) -> MutexGuard<'_, Option<Box<Values>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

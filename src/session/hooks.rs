@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Session, SessionEnd, SessionState};
-use crate::exchange::caught;
 use crate::observer::Misuse;
+use crate::panics::caught;
 use crate::server::Server;
 
 /// Lets the application hear of a session that was opened. The handler may panic.

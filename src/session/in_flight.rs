@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use super::SessionState;
 use crate::exchange::call::Call;
 use crate::protocol::envelope::RequestId;
+use crate::protocol::kept_id;
 use crate::protocol::refusal::{Refusal, RefusalKind};
-
-/// Bytes of an id that is kept beside its request.
-const MOST_ID_BYTES: usize = 1024;
+use crate::sync::lock;
 
 /// The requests being answered. Two ids are one if they say the same, however they are written.
 #[derive(Debug, Default)]
@@ -19,9 +18,7 @@ pub(crate) struct InFlight(Mutex<HashMap<String, Weak<Call>>>);
 impl InFlight {
     /// Takes an id for a request. `limit` is how many there may be at once.
     pub(crate) fn take(&self, id: &RequestId, call: &Arc<Call>, limit: usize) -> Result<String, Refusal> {
-        if id.as_str().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a request has at most 1024 bytes"));
-        }
+        kept_id::judge(id.as_str().as_bytes(), "a request")?;
         let mut calls = self.calls();
         let is_full = calls.len() >= limit;
         match calls.entry(id.canonical()) {
@@ -59,7 +56,7 @@ impl InFlight {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Weak<Call>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::SessionState;
+
+use crate::sync::lock;
 
 /// A session whose client is ready gives way to a new one only when it has been idle for this long: a flood of new ones
 /// must not drown those who have just come.
@@ -17,8 +19,8 @@ const MINIMUM_IDLE: Duration = Duration::from_secs(10);
 /// All sessions in the order in which they give way, among all and among those of their caller.
 ///
 /// What happens in a session does not move it: where it stands is what was known of it last, and it stands too early if
-/// anything. Whoever looks moves what stands wrong, and so no session more than once within [`MINIMUM_IDLE`]. One that is
-/// held open is set aside, until what held it is [gone](SetAside::released).
+/// anything. Whoever looks moves what stands wrong, and so no session more than once within [`MINIMUM_IDLE`]. One that
+/// is held open is set aside, until what held it is [gone](SetAside::released).
 #[derive(Debug, Default)]
 pub(super) struct Order {
     state: Mutex<State>,
@@ -43,7 +45,7 @@ impl SetAside {
         fence(Ordering::SeqCst);
         if self.is_set_aside.load(Ordering::Relaxed) && self.is_set_aside.swap(false, Ordering::AcqRel) {
             if let Some(released) = self.released.get() {
-                released.0.lock().unwrap_or_else(PoisonError::into_inner).push(address(session));
+                lock(&released.0).push(address(session));
             }
         }
     }
@@ -98,7 +100,7 @@ impl Order {
 
     /// The session that gives way first; `None` where none does.
     pub(super) fn first(&self, among: Among) -> Option<Arc<SessionState>> {
-        let released = std::mem::take(&mut *self.released.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let released = std::mem::take(&mut *lock(&self.released.0));
         let now = Instant::now();
         let mut state = self.state();
         released.into_iter().for_each(|session| state.stand_again(session));
@@ -126,7 +128,7 @@ impl Order {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

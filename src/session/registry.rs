@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tokio::runtime::Handle;
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::order::{Among, Order};
 use super::{Client, Kept, SessionEnd, SessionState, announce, farewell};
@@ -21,8 +19,8 @@ use crate::protocol::revision::Revision;
 use crate::server::Server;
 use crate::store::Store;
 use crate::subscribe::{Hub, Wants};
-
-const SHARDS: usize = 16;
+use crate::sweeper::{self, Duty, Swept};
+use crate::sync::Shards;
 
 /// Sessions that are looked at before others get their turn.
 const BATCH: usize = 128;
@@ -50,8 +48,8 @@ pub(crate) struct Registry {
     keeping: Option<Keeping>,
     order: Order,
     hasher: RandomState,
-    shards: [Mutex<Shard>; SHARDS],
-    is_swept: AtomicBool,
+    shards: Shards<Shard>,
+    duty: Duty,
 }
 
 impl Registry {
@@ -61,8 +59,8 @@ impl Registry {
             keeping,
             order: Order::default(),
             hasher: RandomState::new(),
-            shards: Default::default(),
-            is_swept: AtomicBool::new(false),
+            shards: Shards::default(),
+            duty: Duty::default(),
         })
     }
 
@@ -82,7 +80,8 @@ impl Registry {
         let state = Arc::new(self.make(principal, revision, client)?);
         self.order.enter(&state, account.number());
         self.shard(state.id()).insert(state.id().into(), Open { state: Arc::clone(&state), _hold: hold });
-        self.start_sweeper();
+        // Outside a runtime a session still expires, when it is next asked for.
+        sweeper::start(self, sweep_interval(self.server.limits.session_idle));
         Ok(state)
     }
 
@@ -148,9 +147,9 @@ impl Registry {
         open.is_some()
     }
 
-    /// Takes a place for a new session, before there is one: of many at once none gets past the cap. Where there is none,
-    /// another session gives way: one of the caller's own, where it has its share; else anybody's. Callers that have no
-    /// share push out none of those who have one.
+    /// Takes a place for a new session, before there is one: of many at once none gets past the cap. Where there is
+    /// none, another session gives way: one of the caller's own, where it has its share; else anybody's. Callers that
+    /// have no share push out none of those who have one.
     fn take_place(&self, account: &Account) -> Result<Hold, Refusal> {
         loop {
             let full = match account.take(What::Sessions, 1) {
@@ -159,7 +158,7 @@ impl Registry {
             };
             let among = match (full, account.number()) {
                 (Full::Whole, 1..) => Among::All,
-                (Full::Own | Full::Whole, number) => Among::Caller(number),
+                (Full::Share | Full::Whole, number) => Among::Caller(number),
             };
             let session = self.order.first(among).ok_or_else(|| Refusal::from(full))?;
             // One that has come into use meanwhile stays, and the next look finds another.
@@ -170,35 +169,6 @@ impl Registry {
     fn is_expired(&self, session: &SessionState, now: Instant) -> bool {
         let idle = now.saturating_duration_since(session.last_used());
         idle >= self.server.limits.session_idle && !session.is_held()
-    }
-
-    /// One task for all sessions, which ends with the last of them or with the transport.
-    fn start_sweeper(self: &Arc<Self>) {
-        // Outside a runtime a session still expires, when it is next asked for.
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        if !self.is_swept.swap(true, Ordering::AcqRel) {
-            runtime.spawn(sweep(Arc::downgrade(self), sweep_interval(self.server.limits.session_idle)));
-        }
-    }
-
-    /// Ends what has expired, in batches: whatever else its thread has to do comes in between.
-    async fn sweep(&self) {
-        for shard in &self.shards {
-            for batch in of(shard).chunks(BATCH) {
-                let now = Instant::now();
-                for session in batch {
-                    session.kept().iter().for_each(|kept| kept.log.expire(now));
-                    if self.is_expired(session, now) {
-                        self.end_unused(session, SessionEnd::Expired);
-                    }
-                }
-                if batch.len() == BATCH {
-                    yield_now().await;
-                }
-            }
-        }
     }
 
     /// The event store, where there is one.
@@ -216,20 +186,43 @@ impl Registry {
 
     #[cfg(test)]
     fn all(&self) -> Vec<Arc<SessionState>> {
-        self.shards.iter().flat_map(of).collect()
+        self.shards.each(all).flatten().collect()
     }
 
     fn shard(&self, id: &str) -> MutexGuard<'_, Shard> {
-        let hash = self.hasher.hash_one(id);
-        let [first, ..] = &self.shards;
-        let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
-        self.shards.get(index).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards.of(self.hasher.hash_one(id))
     }
 }
 
-/// The sessions of a shard.
-fn of(shard: &Mutex<Shard>) -> Vec<Arc<SessionState>> {
-    let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+impl Swept for Registry {
+    fn duty(&self) -> &Duty {
+        &self.duty
+    }
+
+    /// Ends what has expired, in batches: whatever else its thread has to do comes in between.
+    async fn sweep(&self) {
+        for sessions in self.shards.each(all) {
+            for batch in sessions.chunks(BATCH) {
+                let now = Instant::now();
+                for session in batch {
+                    session.kept().iter().for_each(|kept| kept.log.expire(now));
+                    if self.is_expired(session, now) {
+                        self.end_unused(session, SessionEnd::Expired);
+                    }
+                }
+                if batch.len() == BATCH {
+                    yield_now().await;
+                }
+            }
+        }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn all(shard: &mut Shard) -> Vec<Arc<SessionState>> {
     shard.values().map(|open| Arc::clone(&open.state)).collect()
 }
 
@@ -242,38 +235,4 @@ pub(crate) fn mint() -> Result<Box<str>, Refusal> {
 
 fn sweep_interval(idle: Duration) -> Duration {
     (idle / 8).clamp(Duration::from_millis(100), Duration::from_secs(60))
-}
-
-async fn sweep(registry: Weak<Registry>, interval: Duration) {
-    let mut sweeper = Sweeper { registry, on_duty: true };
-    loop {
-        sleep(interval).await;
-        let Some(registry) = sweeper.registry.upgrade() else {
-            return;
-        };
-        registry.sweep().await;
-        if registry.len() == 0 {
-            // A swap, so that it reads what an opener wrote, and the count with it.
-            registry.is_swept.swap(false, Ordering::AcqRel);
-            // One that was opened in between saw a sweeper at work.
-            if registry.len() == 0 || registry.is_swept.swap(true, Ordering::AcqRel) {
-                sweeper.on_duty = false;
-                return;
-            }
-        }
-    }
-}
-
-/// The one at work. If its runtime is shut down, the next session that is opened finds another.
-struct Sweeper {
-    registry: Weak<Registry>,
-    on_duty: bool,
-}
-
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        if let Some(registry) = self.registry.upgrade().filter(|_| self.on_duty) {
-            registry.is_swept.store(false, Ordering::Release);
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -12,14 +12,15 @@ use super::in_flight::InFlight;
 use super::order::SetAside;
 use super::waiters::Waiters;
 use crate::cancel::CancelCause;
-use crate::exchange::InitializeParams;
 use crate::principal::Principal;
 use crate::protocol::ground::Ground;
+use crate::protocol::initialize::InitializeParams;
 use crate::protocol::level::LogLevel;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::revision::Revision;
 use crate::store::{General, Log, Store};
 use crate::subscribe::{Hub, Mailbox, Standing, Wants};
+use crate::sync::lock;
 
 /// What the client said of itself in `initialize`, as JSON.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,7 @@ impl Kept {
 
     fn close(&self) {
         self.log.close();
-        let standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let standing = lock(&self.standing).take();
         drop(standing);
     }
 }

@@ -1,11 +1,12 @@
 //! The questions of a session that wait for their answer, by id.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
 
 use crate::protocol::envelope::Message;
+use crate::sync::lock;
 
 /// The questions that the client has yet to answer.
 #[derive(Debug, Default)]
@@ -62,6 +63,6 @@ impl Waiters {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

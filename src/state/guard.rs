@@ -8,8 +8,8 @@ use std::time::SystemTime;
 /// Decides whether a `requestState` (2026-07-28) may be used: a hook for handlers whose effects must happen at most
 /// once.
 ///
-/// Sealing keeps a client from changing a state, not from sending it twice: it may repeat the last round of a request as
-/// often as it likes until the state expires, and the handler runs each time. Where that must not be, remember each
+/// Sealing keeps a client from changing a state, not from sending it twice: it may repeat the last round of a request
+/// as often as it likes until the state expires, and the handler runs each time. Where that must not be, remember each
 /// [`StateId`] until it expires, in a place that all nodes share, and admit it only the first time. Mind that a client
 /// whose connection broke cannot repeat its last round either then: it has to begin again.
 ///

@@ -14,8 +14,8 @@ pub(super) const KEY_ID_LEN: usize = 4;
 /// client from one round of a request to the next.
 ///
 /// Each transport makes one random key for itself, and needs nothing else while a single process serves all rounds of a
-/// request. Where the next round may reach another node, or the same one restarted, all of them need the same keys. A key
-/// is 32 random bytes, kept as secret as a signing key: who has it can forge what a client was never given.
+/// request. Where the next round may reach another node, or the same one restarted, all of them need the same keys. A
+/// key is 32 random bytes, kept as secret as a signing key: who has it can forge what a client was never given.
 ///
 /// To replace a key without refusing anybody, let every node accept the new one first, then seal with it, and drop the
 /// old one once all states sealed with it have expired. A clone shares its keys.
@@ -71,8 +71,8 @@ impl fmt::Debug for StateKeys {
 /// One key.
 #[derive(Clone)]
 pub(super) struct Key {
-    /// What it is known by on all nodes. It says nothing of the key: it is what the cipher makes of zeros, under a nonce
-    /// that nothing else is sealed with.
+    /// What it is known by on all nodes. It says nothing of the key: it is what the cipher makes of zeros, under a
+    /// nonce that nothing else is sealed with.
     pub(super) id: [u8; KEY_ID_LEN],
     cipher: XChaCha20Poly1305,
 }

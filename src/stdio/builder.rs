@@ -95,24 +95,25 @@ impl StdioBuilder {
         self
     }
 
-    /// The keys that seal a `requestState` (2026-07-28). Default: a random one, of this transport alone. Give it the keys
-    /// of others where the next round of a request may come to one of them.
+    /// The keys that seal a `requestState` (2026-07-28). Default: a random one, of this transport alone. Give it the
+    /// keys of others where the next round of a request may come to one of them.
     #[cfg(feature = "state")]
     pub fn state_keys(mut self, keys: &StateKeys) -> Self {
         self.server.state.keys = Some(keys.clone());
         self
     }
 
-    /// How long a `requestState` (2026-07-28) may be used after it was made: the time a user has to answer the questions
-    /// of one round. Default 1 hour, counted in whole seconds by the system's clock. An expired one gets `-32602`.
+    /// How long a `requestState` (2026-07-28) may be used after it was made: the time a user has to answer the
+    /// questions of one round. Default 1 hour, counted in whole seconds by the system's clock. An expired one gets
+    /// `-32602`.
     #[cfg(feature = "state")]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.server.state.lifetime = lifetime;
         self
     }
 
-    /// Decides whether a `requestState` (2026-07-28) may be used, such as only once. Default: as often as it comes, until
-    /// it expires.
+    /// Decides whether a `requestState` (2026-07-28) may be used, such as only once. Default: as often as it comes,
+    /// until it expires.
     #[cfg(feature = "state")]
     pub fn replay_guard(mut self, guard: impl ReplayGuard) -> Self {
         self.server.state.guard = Some(Arc::new(guard));
@@ -138,8 +139,8 @@ impl StdioBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) where a limit is out of its range or no revision is
-    /// served. The message names the setting.
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) where a limit is out of its range or no revision
+    /// is served. The message names the setting.
     pub fn build(self) -> Result<StdioTransport, Error> {
         self.server.check()?;
         Ok(self.assemble())

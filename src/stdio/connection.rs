@@ -121,8 +121,8 @@ impl Connection {
         self.places.fetch_sub(places, Ordering::SeqCst);
     }
 
-    /// Answers with a refusal. `id` is that of the request, where one could be read: also where the refusal itself names
-    /// none, as that of a drain does not. On a byte stream nothing else says whose answer it is.
+    /// Answers with a refusal. `id` is that of the request, where one could be read: also where the refusal itself
+    /// names none, as that of a drain does not. On a byte stream nothing else says whose answer it is.
     pub(super) fn refuse(&self, refusal: &Refusal, id: Option<&[u8]>) {
         self.outbox.courtesy(self.refusal(refusal, id).line());
     }

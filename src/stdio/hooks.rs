@@ -1,18 +1,17 @@
-//! The application's hook for notifications: one after the other, in the order in which they came, off the reading path.
+//! The application's hook for notifications: one after the other, in the order in which they came, off the reading
+//! path.
 
 use std::collections::VecDeque;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use futures::FutureExt;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::connection::{Busy, Connection};
 use crate::admission::MOST_HOOKS;
 use crate::exchange::call::Call;
 use crate::exchange::heard;
 use crate::exchange::lifecycle::Ticket;
-
+use crate::panics::caught_in;
 use crate::protocol::refusal::{Refusal, RefusalKind};
+use crate::sync::lock;
 
 /// The notifications that wait for the hook.
 #[derive(Default)]
@@ -31,8 +30,8 @@ struct Notified {
     _busy: Busy,
 }
 
-/// Lets the handler hear a notification once it has heard those before. Refused where too many wait already: nothing else
-/// bounds them, since the peer waits for none.
+/// Lets the handler hear a notification once it has heard those before. Refused where too many wait already: nothing
+/// else bounds them, since the peer waits for none.
 pub(super) fn hear(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket) -> Result<(), Refusal> {
     let mut state = connection.hooks.state();
     if state.waiting.len() >= MOST_HOOKS {
@@ -50,7 +49,7 @@ pub(super) fn hear(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket
 async fn run(connection: Arc<Connection>) {
     while let Some(Notified { call, ticket, _busy }) = connection.hooks.next() {
         // An observer that panics must not keep those that follow.
-        let _ = AssertUnwindSafe(heard(call, ticket)).catch_unwind().await;
+        let _ = caught_in(heard(call, ticket)).await;
     }
 }
 
@@ -64,6 +63,6 @@ impl Hooks {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

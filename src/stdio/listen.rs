@@ -11,10 +11,11 @@ use super::owed::Owed;
 use crate::exchange::answer::Finished;
 use crate::exchange::call::Call;
 use crate::exchange::lifecycle::Ticket;
+use crate::exchange::listening::{self, Decided, Granting};
 use crate::protocol::refusal::Refusal;
 use crate::protocol::sse::{self, Frame};
 use crate::session::SessionState;
-use crate::subscribe::{self, Decided, Granting, Place, Wants};
+use crate::subscribe::{Place, Wants};
 
 /// Begins a subscription: changes are kept from here on.
 pub(super) fn start(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket) -> Result<(), Refusal> {
@@ -61,7 +62,7 @@ async fn tell(connection: &Connection, call: &Call, acknowledgement: Frame, plac
 /// What ends a subscription: a cancellation in the server's name, and the response.
 fn last_words(call: &Call, end: &Finished) -> Bytes {
     let mut lines = BytesMut::new();
-    lines.extend(subscribe::cancelled(call.id()).map(|frame| frame.line()));
+    lines.extend(listening::cancelled(call.id()).map(|frame| frame.line()));
     lines.extend_from_slice(&end.frame.line());
     lines.freeze()
 }

@@ -1,7 +1,7 @@
 //! The standard input and output of the process, read and written by two threads.
 //!
-//! A blocking read cannot be broken off. In a thread that nobody waits for it keeps no process alive, and a hop for each
-//! chunk is cheap where chunks are large.
+//! A blocking read cannot be broken off. In a thread that nobody waits for it keeps no process alive, and a hop for
+//! each chunk is cheap where chunks are large.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -13,6 +13,8 @@ use std::thread;
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
+
+use crate::sync::lock;
 
 /// Bytes read at once, and about as many written.
 const CHUNK: usize = 64 << 10;
@@ -207,7 +209,7 @@ impl Writing {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -9,7 +9,8 @@ use super::owed::{Answering, Owed};
 use super::{hooks, listen};
 use crate::exchange::call::{Call, Form};
 use crate::exchange::lifecycle::Ticket;
-use crate::exchange::{self, Drive, caught};
+use crate::exchange::{self, Drive};
+use crate::panics::caught;
 use crate::protocol::classify;
 use crate::protocol::envelope::{self, Body, BodyFault, Kind, Message};
 use crate::protocol::ground::Ground;
@@ -68,8 +69,8 @@ impl Receiver {
         }
     }
 
-    /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same: they
-    /// make room.
+    /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same:
+    /// they make room.
     fn no_room(&self, body: &Body) {
         let refusal = Refusal::new(RefusalKind::Overloaded);
         match body {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,15 +16,16 @@ use super::serve::{Reader, Serving, Writer};
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::handler::McpHandler;
+use crate::sync::lock;
 use crate::transport::sealed::Sealed;
 use crate::transport::{Counts, DrainReport, Transport};
 
 /// Serves an [`McpHandler`] on a byte stream, one JSON-RPC message a line: the process's standard input and output, a
 /// Unix socket, a TCP connection, any pair of [`AsyncRead`] and [`AsyncWrite`].
 ///
-/// Every message tells by itself which revision it is of, so a client may speak 2026-07-28, shake hands by `initialize`,
-/// or both on one stream. Requests run at once. There is one transport for each stream; a cheap clone of it is the handle
-/// to [drain](Transport::drain) it and to count by.
+/// Every message tells by itself which revision it is of, so a client may speak 2026-07-28, shake hands by
+/// `initialize`, or both on one stream. Requests run at once. There is one transport for each stream; a cheap clone of
+/// it is the handle to [drain](Transport::drain) it and to count by.
 ///
 /// With [`new`](Self::new) and [`stdio`](Self::stdio) all revisions are served, and [`Limits`](crate::Limits) hold at
 /// their defaults.
@@ -50,9 +51,9 @@ use crate::transport::{Counts, DrainReport, Transport};
 ///
 /// # The session
 ///
-/// Up to 2025-11-25 the stream is the session: `initialize` opens it, [`RequestContext::session`] is that session's from
-/// then on, and it ends with the stream. What comes before `initialize` is answered too, in the oldest revision served,
-/// and has none. Messages of 2026-07-28 take nothing from a handshake on the same stream.
+/// Up to 2025-11-25 the stream is the session: `initialize` opens it, [`RequestContext::session`] is that session's
+/// from then on, and it ends with the stream. What comes before `initialize` is answered too, in the oldest revision
+/// served, and has none. Messages of 2026-07-28 take nothing from a handshake on the same stream.
 ///
 /// A [change](Changes) is told to the subscriptions of 2026-07-28, and after `initialize` without being asked for.
 ///
@@ -126,13 +127,14 @@ pub enum ServeEnd {
 impl StdioTransport {
     /// Serves a handler on the process's standard input and output, with the default configuration.
     ///
-    /// From here on they are the transport's, for the life of the process. With the feature `stdio-guard`, which is on by
-    /// default, this holds on Unix whatever else is in the process: what is printed to standard output, also by a library
-    /// or by a child process, goes to standard error, and whoever reads standard input finds it empty. Without the feature,
-    /// and on other systems, such text gets between the messages and breaks them: print to standard error.
+    /// From here on they are the transport's, for the life of the process. With the feature `stdio-guard`, which is on
+    /// by default, this holds on Unix whatever else is in the process: what is printed to standard output, also by a
+    /// library or by a child process, goes to standard error, and whoever reads standard input finds it empty. Without
+    /// the feature, and on other systems, such text gets between the messages and breaks them: print to standard error.
     ///
-    /// They are read and written on two threads of their own, so that nothing waits for a line that never comes when the
-    /// process is to end. Where they cannot be had, because another transport has them, [`serve`](Self::serve) says so.
+    /// They are read and written on two threads of their own, so that nothing waits for a line that never comes when
+    /// the process is to end. Where they cannot be had, because another transport has them, [`serve`](Self::serve) says
+    /// so.
     pub fn stdio(handler: impl McpHandler) -> Self {
         StdioBuilder::new(handler).assemble()
     }
@@ -172,14 +174,14 @@ impl StdioTransport {
     /// # Errors
     ///
     /// [`ErrorKind::Served`](crate::ErrorKind::Served) where this or a clone serves it already, or has;
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where reading failed for another reason than that the peer is gone, or the
-    /// process's streams could not be had.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) where reading failed for another reason than that the peer is gone, or
+    /// the process's streams could not be had.
     ///
     /// # Cancel safety
     ///
     /// If dropped, the stream is closed and everything at work on it is cancelled.
     pub async fn serve(&self) -> Result<ServeEnd, Error> {
-        let io = self.io.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let io = lock(&self.io).take();
         let Io { reader, writer } = io.unwrap_or_else(|| Err(Error::served()))?;
         Serving::new(&self.connection, reader, writer).run().await
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::log::Log;
 use crate::limits::Limits;
 use crate::observer::{Ear, Pressure};
+use crate::sync::lock;
 
 /// The bounds of what is kept, and which session has kept the oldest.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub(crate) struct Store {
     in_all: usize,
     kept: AtomicUsize,
     next: AtomicU64,
-    /// The logs that hold anything, each once, in the order of their oldest events. A log may stand before its turn, for
-    /// what it stood for may be gone: then it is put back in its place when its turn comes.
+    /// The logs that hold anything, each once, in the order of their oldest events. A log may stand before its turn,
+    /// for what it stood for may be gone: then it is put back in its place when its turn comes.
     order: Mutex<BTreeMap<Place, Weak<Log>>>,
     observer: Ear,
 }
@@ -83,6 +84,6 @@ impl Store {
     }
 
     fn order(&self) -> MutexGuard<'_, BTreeMap<Place, Weak<Log>>> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.order)
     }
 }

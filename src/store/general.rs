@@ -1,7 +1,7 @@
 //! The general stream of a session, kept: what its GETs carry, one after the other.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::log::{Found, Log};
 use super::record::{Record, Unresumable};
 use crate::subscribe::{Mailbox, Wants};
+use crate::sync::lock;
 use crate::turn::Turn;
 
 /// The general stream of a session. What waits in the mailbox has no id yet: equal changes are one until they are told.
@@ -55,8 +56,8 @@ impl General {
         Some(turn)
     }
 
-    /// Opens the stream after this event, in the place of one that is open. Where what followed is gone, all lists count
-    /// as changed.
+    /// Opens the stream after this event, in the place of one that is open. Where what followed is gone, all lists
+    /// count as changed.
     pub(crate) fn resume(&self, number: u64) -> Result<Option<Turn>, Unresumable> {
         let mut state = self.state();
         let replay = match state.record.after(number) {
@@ -103,7 +104,7 @@ impl General {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

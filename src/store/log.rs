@@ -1,14 +1,15 @@
 //! The events that one session keeps of its streams.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::bounds::{Place, Store};
 use super::id::StreamId;
-use crate::exchange::queue::Queue;
+use super::queue::Queue;
+use crate::sync::lock;
 
 /// What an event costs beside its bytes, so that many short ones are bounded as well as a few long ones.
 const OVERHEAD: usize = 256;
@@ -169,7 +170,7 @@ impl Log {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

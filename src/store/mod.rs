@@ -2,12 +2,13 @@
 //! 2025-11-25, "Resumability and Redelivery").
 //!
 //! A [`Record`] gives the events of one stream their ids and writes them into the [`Log`] of its session; the [`Store`]
-//! bounds all logs of a transport.
+//! bounds all logs of a transport. What a client reads, recorded or not, it reads from a [`Queue`](queue::Queue).
 
 mod bounds;
 mod general;
 mod id;
 mod log;
+pub(crate) mod queue;
 mod record;
 
 pub(crate) use bounds::Store;
@@ -30,8 +31,8 @@ pub enum EventStore {
     None,
     /// They can, for as long as [`Limits::stored_events`](crate::Limits::stored_events),
     /// [`stored_bytes`](crate::Limits::stored_bytes), [`stored_bytes_in_all`](crate::Limits::stored_bytes_in_all) and
-    /// [`stored_for`](crate::Limits::stored_for) allow. What is kept is kept in this process: a client must come back to
-    /// the same one, and while it is away no [drain](crate::Transport::drain) waits for it.
+    /// [`stored_for`](crate::Limits::stored_for) allow. What is kept is kept in this process: a client must come back
+    /// to the same one, and while it is away no [drain](crate::Transport::drain) waits for it.
     InMemory,
 }
 

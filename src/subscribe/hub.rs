@@ -2,23 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::mailbox::{Addressee, Delivered, Mailbox};
 use super::notice::{Notice, Updated};
 use crate::changes::{Change, Changes, Listener};
 use crate::observer::{Ear, Pressure};
+use crate::sync::Shards;
 use crate::turn::Turn;
-
-const SHARDS: usize = 16;
 
 /// The open streams of one transport.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     ended: AtomicBool,
     next: AtomicU64,
-    shards: [Mutex<HashMap<u64, Stream>>; SHARDS],
+    streams: Shards<HashMap<u64, Stream>>,
     observer: Ear,
 }
 
@@ -38,21 +37,25 @@ impl Listener for Hub {
             Change::Resources => Notice::Resources,
             Change::Resource(uri) => Notice::Updated(Arc::new(Updated::new(uri))),
         };
-        for shard in &self.shards {
-            // Woken when the lock is given back: a waker may drop a stream, which then leaves this shard.
-            let mut readers = Vec::new();
-            let mut merged = 0;
-            for stream in lock(shard).values() {
-                match stream.mailbox.deliver(stream.addressee, &notice) {
-                    Delivered::Unwanted => {}
-                    Delivered::Merged => merged += 1,
-                    Delivered::Noted(reader) => readers.extend(reader),
-                }
-            }
+        // Woken when the lock is given back: a waker may drop a stream, which then leaves its shard.
+        for (readers, merged) in self.streams.each(|streams| deliver(streams, &notice)) {
             readers.into_iter().for_each(Waker::wake);
             (0..merged).for_each(|_| self.observer.pressure(Pressure::ChangeMerged));
         }
     }
+}
+
+/// Returns whom to wake, and how many had an equal change yet to read.
+fn deliver(streams: &HashMap<u64, Stream>, notice: &Notice) -> (Vec<Waker>, usize) {
+    let (mut readers, mut merged) = (Vec::new(), 0);
+    for stream in streams.values() {
+        match stream.mailbox.deliver(stream.addressee, notice) {
+            Delivered::Unwanted => {}
+            Delivered::Merged => merged += 1,
+            Delivered::Noted(reader) => readers.extend(reader),
+        }
+    }
+    (readers, merged)
 }
 
 impl Hub {
@@ -67,8 +70,8 @@ impl Hub {
     /// Ends every stream, and whatever opens from now on.
     pub(crate) fn end_all(&self) {
         self.ended.store(true, Ordering::SeqCst);
-        for shard in &self.shards {
-            let mailboxes: Vec<_> = lock(shard).values().map(|stream| Arc::clone(&stream.mailbox)).collect();
+        let mailbox = |stream: &Stream| Arc::clone(&stream.mailbox);
+        for mailboxes in self.streams.each(|streams| streams.values().map(mailbox).collect::<Vec<_>>()) {
             mailboxes.iter().for_each(|mailbox| mailbox.end());
         }
     }
@@ -86,9 +89,7 @@ impl Hub {
 
     fn stand(self: &Arc<Self>, mailbox: &Arc<Mailbox>, addressee: Addressee) -> Standing {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(mut shard) = self.shard(number) {
-            shard.insert(number, Stream { mailbox: Arc::clone(mailbox), addressee });
-        }
+        self.streams.of(number).insert(number, Stream { mailbox: Arc::clone(mailbox), addressee });
         if self.ended.load(Ordering::SeqCst) {
             mailbox.end();
         }
@@ -98,12 +99,7 @@ impl Hub {
     /// How many streams stand in it.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).len()).sum()
-    }
-
-    fn shard(&self, number: u64) -> Option<MutexGuard<'_, HashMap<u64, Stream>>> {
-        let index = usize::try_from(number).unwrap_or_default() % SHARDS;
-        self.shards.get(index).map(lock)
+        self.streams.each(|streams| streams.len()).sum()
     }
 }
 
@@ -116,9 +112,8 @@ pub(crate) struct Standing {
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        if let Some(mut shard) = self.hub.shard(self.number) {
-            shard.remove(&self.number);
-        }
+        // Dropped under no lock.
+        let _left = self.hub.streams.of(self.number).remove(&self.number);
     }
 }
 
@@ -135,9 +130,7 @@ impl Place {
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Notice>> {
         self.mailbox.poll_next(self.turn, cx)
     }
-}
 
-impl Place {
     /// What closes the stream though the place is still held.
     pub(crate) fn closing(&self) -> impl FnOnce() + Send + 'static {
         let (mailbox, turn) = (Arc::clone(&self.mailbox), self.turn);
@@ -149,10 +142,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.mailbox.close(self.turn);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //! that still matters.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
 use super::notice::{Notice, Updated};
 use crate::capabilities::Capabilities;
+use crate::sync::lock;
 use crate::turn::Turn;
 
 /// What a listener wants to hear of, resources apart.
@@ -141,8 +142,8 @@ impl Mailbox {
         (state.stream == Stream::None).then(|| state.open(wants))
     }
 
-    /// Opens a stream in the place of one that is open. Returns its turn, and the reader whose turn is over: to be woken
-    /// under no lock.
+    /// Opens a stream in the place of one that is open. Returns its turn, and the reader whose turn is over: to be
+    /// woken under no lock.
     pub(crate) fn take_over(&self, wants: Wants) -> Option<(Turn, Option<Waker>)> {
         let mut state = self.state();
         (state.stream != Stream::Ended).then(|| (state.open(wants), state.reader.take()))
@@ -204,8 +205,8 @@ impl Mailbox {
         Subscribed::New
     }
 
-    /// Subscribes to a resource for as long as it takes to decide whether that is granted: its changes are noted, and not
-    /// told. A subscription that was granted before stays. `None` where there are too many.
+    /// Subscribes to a resource for as long as it takes to decide whether that is granted: its changes are noted, and
+    /// not told. A subscription that was granted before stays. `None` where there are too many.
     pub(crate) fn reserve(mailbox: &Arc<Self>, uri: &str) -> Option<Reserved> {
         let subscribed = mailbox.add(uri, Due::Reserved(false));
         let mailbox = Arc::clone(mailbox);
@@ -303,7 +304,7 @@ impl Mailbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

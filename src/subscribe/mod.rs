@@ -1,10 +1,8 @@
 //! How published changes reach those who listen: `subscriptions/listen` streams and the general streams of sessions.
 
 mod hub;
-mod listening;
 mod mailbox;
 mod notice;
 
 pub(crate) use hub::{Hub, Place, Standing};
-pub(crate) use listening::{Decided, Granting, cancelled, take_place};
 pub(crate) use mailbox::{Mailbox, Subscribed, Wants};

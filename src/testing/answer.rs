@@ -75,8 +75,8 @@ impl Answer {
         }
     }
 
-    /// Returns what came before the last response: progress, logs and notifications of the application's own, and in the
-    /// answer to a batch the other responses.
+    /// Returns what came before the last response: progress, logs and notifications of the application's own, and in
+    /// the answer to a batch the other responses.
     pub fn notifications(&self) -> &[Value] {
         match self.messages.split_last() {
             Some((last, before)) if is_response(last) => before,

@@ -18,8 +18,8 @@ impl Call {
     /// Sends it, and answers what the server asks on the way: each question's method and params are given to `answer`,
     /// which returns the result of a client.
     ///
-    /// In a session (up to 2025-11-25) it answers the requests on this call's own stream, by a POST each; on 2026-07-28 it
-    /// sends the request again, round by round. [`messages`](Answer::messages) holds what came in all rounds, the
+    /// In a session (up to 2025-11-25) it answers the requests on this call's own stream, by a POST each; on 2026-07-28
+    /// it sends the request again, round by round. [`messages`](Answer::messages) holds what came in all rounds, the
     /// questions too.
     ///
     /// ```

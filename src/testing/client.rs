@@ -139,8 +139,8 @@ impl Client {
         self
     }
 
-    /// Makes a request of `revision`, right in every header and every member of `_meta`, as [`request`](fn@super::request)
-    /// writes it. Await it to have it answered.
+    /// Makes a request of `revision`, right in every header and every member of `_meta`, as
+    /// [`request`](fn@super::request) writes it. Await it to have it answered.
     ///
     /// What else `_meta` is to say stands in `params`: `{"_meta": {"progressToken": 1}}`.
     ///
@@ -203,8 +203,8 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A request that is not sent yet. Await it for its whole [`Answer`], or [`stream`](Self::stream) it message by message.
-/// Where the server asks something on the way, let the client be [`answering`](Self::answering).
+/// A request that is not sent yet. Await it for its whole [`Answer`], or [`stream`](Self::stream) it message by
+/// message. Where the server asks something on the way, let the client be [`answering`](Self::answering).
 #[must_use = "nothing is sent until it is awaited or streamed"]
 pub struct Call {
     pub(super) service: Arc<Serve>,

@@ -37,11 +37,11 @@
 //! cloned will do, such as an `axum::Router` with its layers. For a stack behind a socket, or a client of another
 //! make, [`request`] writes the right request and leaves the sending to you.
 //!
-//! [`everywhere`](fn@everywhere) runs a handler under every revision on every transport, compares what clients read, and
-//! looks for words of the wrong era.
+//! [`everywhere`](fn@everywhere) runs a handler under every revision on every transport, compares what clients read,
+//! and looks for words of the wrong era.
 //!
-//! [`Client::session`] opens a session. What the server asks is answered by [`Call::answering`]; up to 2025-11-25 that takes
-//! a session. Any other request, right or wrong, goes through [`Client::send`].
+//! [`Client::session`] opens a session. What the server asks is answered by [`Call::answering`]; up to 2025-11-25 that
+//! takes a session. Any other request, right or wrong, goes through [`Client::send`].
 //!
 //! A byte stream needs no client of ours: give the transport one end of a pipe, and write and read lines at the other.
 //!

@@ -1,5 +1,5 @@
-//! What `tracing` is told (feature `tracing`): a span for every exchange, events for what goes wrong. Without the feature
-//! nothing is left of it.
+//! What `tracing` is told (feature `tracing`): a span for every exchange, events for what goes wrong. Without the
+//! feature nothing is left of it.
 
 #[cfg(feature = "tracing")]
 mod events;

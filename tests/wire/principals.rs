@@ -87,7 +87,13 @@ impl Known {
     /// It goes on as if nobody had known of it.
     async fn is_untouched(mut self, service: &StreamableHttpService) {
         service.changes().tools_list_changed();
-        let change = self.general.next_message().await.expect("an event");
+        let change = loop {
+            // A stream may begin with an id alone (2025-11-25).
+            let event = self.general.next_event().await.expect("an event");
+            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                break serde_json::from_str::<Value>(&data).expect("a message");
+            }
+        };
         assert_eq!(change["method"], "notifications/tools/list_changed");
         let response = json!({"jsonrpc": "2.0", "id": self.question, "result": {"roots": []}});
         accepted(self.session.client.send(self.session.post(response)).await).await;

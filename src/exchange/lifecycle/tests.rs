@@ -46,7 +46,7 @@ fn call(server: &Arc<Server>) -> Arc<Call> {
 impl Lifecycle {
     /// How many exchanges a drain can reach.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.iter().map(|shard| shard.lock().unwrap().len()).sum()
+        self.waiting.each(|calls| calls.len()).sum()
     }
 }
 

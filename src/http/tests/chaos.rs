@@ -104,11 +104,11 @@ impl McpHandler for Anything {
         if self.opened.fetch_add(1, Ordering::SeqCst) % 5 == 4 {
             panic();
         }
-        *self.sessions.lock().unwrap().entry(session.id().to_owned()).or_default().0 += 1;
+        self.sessions.lock().unwrap().entry(session.id().to_owned()).or_default().0 += 1;
     }
 
     fn session_closed(&self, session: &Session, _: SessionEnd) {
-        *self.sessions.lock().unwrap().entry(session.id().to_owned()).or_default().1 += 1;
+        self.sessions.lock().unwrap().entry(session.id().to_owned()).or_default().1 += 1;
     }
 }
 

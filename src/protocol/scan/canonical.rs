@@ -129,7 +129,8 @@ impl Writer<'_> {
         Ok(Some(Member { name, end: self.form.len() }))
     }
 
-    /// Brings the members of an object into their order, the last thing that was written. Those of one name keep theirs.
+    /// Brings the members of an object into their order, the last thing that was written. Those of one name keep
+    /// theirs.
     fn sort(&mut self, members: &mut [Member]) {
         let form = &*self.form;
         let name = |member: &Member| form.get(member.name.clone()).unwrap_or_default();

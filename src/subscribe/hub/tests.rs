@@ -1,12 +1,13 @@
 //! The hub against a model: which streams are open, and what each has yet to be told.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use super::*;
 use crate::subscribe::mailbox::tests::{NAMES, Random, name};
 use crate::subscribe::mailbox::{Subscribed, Wants};
+use crate::sync::lock;
 
 const EVERY_LIST: Wants = Wants { tools: true, prompts: true, resources: true };
 

@@ -302,7 +302,8 @@ fn an_empty_uri_is_not_free() {
     assert_eq!(mailbox.state().bytes, OVERHEAD);
 }
 
-/// A client that does not read its stream keeps neither many messages nor large ones; what takes a message back gets in.
+/// A client that does not read its stream keeps neither many messages nor large ones; what takes a message back gets
+/// in.
 #[test]
 fn messages_are_bounded_by_their_count_and_by_their_bytes() {
     for (length, most) in [(1, MOST_MESSAGES), (100 << 10, 11), (2 << 20, 1)] {

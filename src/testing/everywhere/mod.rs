@@ -42,8 +42,8 @@ type Answers = dyn Fn(&str, &Value) -> Value;
 /// Runs a handler under every revision on every transport, in process, and makes sure that clients everywhere read the
 /// same.
 ///
-/// Each [`Place`] gets a handler of its own, made by `handler`, and a client that makes the calls one after the other: over
-/// Streamable HTTP without a session and, up to 2025-11-25, in one; on a byte stream.
+/// Each [`Place`] gets a handler of its own, made by `handler`, and a client that makes the calls one after the other:
+/// over Streamable HTTP without a session and, up to 2025-11-25, in one; on a byte stream.
 ///
 /// ```
 /// # use mcp_transport::{Capabilities, McpError, McpHandler, Reply, Request, RequestContext, ServerInfo};
@@ -80,31 +80,32 @@ type Answers = dyn Fn(&str, &Value) -> Value;
 ///
 /// # What counts as equal
 ///
-/// The newest revision over HTTP is what the others are compared with. The results, the errors, and what came before them
-/// (progress, log messages, notifications of the application's own) must be equal, but for these, which revisions read
-/// differently:
+/// The newest revision over HTTP is what the others are compared with. The results, the errors, and what came before
+/// them (progress, log messages, notifications of the application's own) must be equal, but for these, which revisions
+/// read differently:
 ///
 /// - the shape of a result, as [`ResultShape::ClientRevision`](crate::ResultShape::ClientRevision) says; a text that is
 ///   JSON is compared as JSON;
 /// - the server's name in `_meta`, and a `_meta` that is empty without it;
-/// - the code `-32002`, which 2026-07-28 reads as `-32602` ([`resource_not_found`](crate::McpError::resource_not_found)),
-///   and [`missing_capabilities`](crate::McpError::missing_capabilities), which only 2026-07-28 knows;
+/// - the code `-32002`, which 2026-07-28 reads as `-32602`
+///   ([`resource_not_found`](crate::McpError::resource_not_found)), and
+///   [`missing_capabilities`](crate::McpError::missing_capabilities), which only 2026-07-28 knows;
 /// - where the client was asked anything, what came before the result: on 2026-07-28 it comes anew with each round.
 ///
-/// Ids are not compared, nor are statuses, nor [changes](crate::Changes): they travel beside the answers. On 2026-07-28 the client asks for log messages from info on, as earlier ones get
-/// them.
+/// Ids are not compared, nor are statuses, nor [changes](crate::Changes): they travel beside the answers. On 2026-07-28
+/// the client asks for log messages from info on, as earlier ones get them.
 ///
 /// # What counts as a leak
 ///
-/// Words of one era that a client of the other reads, in any message or head: up to 2025-11-25 the members and `_meta` keys
-/// of 2026-07-28, its notifications about subscriptions, its error codes; on 2026-07-28 a result without `resultType`,
-/// requests of the server's own, a session's id, ids and retries of events, the codes `-32002` and `-32042`. What is inside
-/// `content` and `structuredContent` is the handler's own, and not looked at.
+/// Words of one era that a client of the other reads, in any message or head: up to 2025-11-25 the members and `_meta`
+/// keys of 2026-07-28, its notifications about subscriptions, its error codes; on 2026-07-28 a result without
+/// `resultType`, requests of the server's own, a session's id, ids and retries of events, the codes `-32002` and
+/// `-32042`. What is inside `content` and `structuredContent` is the handler's own, and not looked at.
 ///
 /// # What is not for it
 ///
-/// Methods that not every revision has, such as `ping`. A handler that [asks](crate::RequestContext::ask) can do so only
-/// where the client can be reached: leave out those without a session by [`only`](Everywhere::only).
+/// Methods that not every revision has, such as `ping`. A handler that [asks](crate::RequestContext::ask) can do so
+/// only where the client can be reached: leave out those without a session by [`only`](Everywhere::only).
 pub fn everywhere<H: McpHandler>(handler: impl Fn() -> H + 'static) -> Everywhere {
     let make = std::rc::Rc::new(handler);
     let on_stream = std::rc::Rc::clone(&make);
@@ -148,8 +149,8 @@ impl Everywhere {
         self.step(method, params, false)
     }
 
-    /// Sends this notification, after the calls before. What follows is sent once the handler is through with it, or has
-    /// taken a second.
+    /// Sends this notification, after the calls before. What follows is sent once the handler is through with it, or
+    /// has taken a second.
     ///
     /// # Panics
     ///
@@ -159,8 +160,8 @@ impl Everywhere {
         self.step(method, params, true)
     }
 
-    /// Sends the last call with this header, where it is sent by HTTP: such as an `Mcp-Param-*` that its tool demands, or a
-    /// token.
+    /// Sends the last call with this header, where it is sent by HTTP: such as an `Mcp-Param-*` that its tool demands,
+    /// or a token.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Some(step) = self.steps.last_mut() {
             step.headers.push((name.to_owned(), value.to_owned()));
@@ -174,8 +175,8 @@ impl Everywhere {
         self
     }
 
-    /// Has the clients answer what they are asked: each question's method and params are given to `answer`, which returns
-    /// the result. Without it a question is a failure.
+    /// Has the clients answer what they are asked: each question's method and params are given to `answer`, which
+    /// returns the result. Without it a question is a failure.
     pub fn answering(mut self, answer: impl Fn(&str, &Value) -> Value + 'static) -> Self {
         self.answering = Some(Box::new(answer));
         self

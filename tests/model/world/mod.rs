@@ -256,9 +256,11 @@ impl World {
             self.ids.push((stream, id.clone()));
         }
         if connection.lenient {
-            // Some of it may have been purged: whatever it is, it is new to the log.
-            connection.at = self.streams[stream].log.len();
-            if let Some(change) = event.message.as_ref().and_then(Change::of) {
+            // Some of it may have been purged. What is known is read again where it stands, and all else is new.
+            let known = event.id.as_ref().and_then(|id| self.streams[stream].ids.get(id)).copied();
+            let at = known.map(|after| after - usize::from(event.message.is_some()));
+            connection.at = at.unwrap_or(self.streams[stream].log.len());
+            if let (Some(change), None) = (event.message.as_ref().and_then(Change::of), known) {
                 let session = session.expect("a general stream");
                 self.sessions[session].due.due.insert(change);
             }

@@ -131,7 +131,7 @@ impl World {
         let act = self.act(a);
         let mut call = Call::new(act.clone(), id, Some(session));
         let request = self.own(session, wire::call(revision, "prompts/get", params(&act), id));
-        let request = self.accepting(request, b, &mut call);
+        let request = Self::accepting(request, b, &mut call);
         let stream = self.enter(Some(session), vec![call]);
         let connection = self.connect(request, Reads::Answer(stream), 0);
         format!("connection {connection}: {act:?} with id {id} in session {session}")
@@ -145,13 +145,13 @@ impl World {
         call.is_modern = revision == MODERN;
         call.person = usize::from(who & 1);
         let request = wire::named(call.person, wire::call(revision, "prompts/get", params(&act), id));
-        let request = self.accepting(request, b, &mut call);
+        let request = Self::accepting(request, b, &mut call);
         let stream = self.enter(None, vec![call]);
         let connection = self.connect(request, Reads::Answer(stream), 0);
         format!("connection {connection}: {act:?} with id {id} of {revision:?}")
     }
 
-    fn accepting(&self, request: Request<Bytes>, b: u8, call: &mut Call) -> Request<Bytes> {
+    fn accepting(request: Request<Bytes>, b: u8, call: &mut Call) -> Request<Bytes> {
         match b & 7 {
             0 => {
                 call.json_only = true;
@@ -269,7 +269,7 @@ impl World {
         }
         let at = self.streams[stream].ids[&id];
         if stream == self.sessions[session].general_log {
-            return self.resume_general(session, request, at, words);
+            return self.resume_general(session, request, at, &words);
         }
         let own = &self.streams[stream];
         let is_read = at == own.log.len();
@@ -295,7 +295,7 @@ impl World {
         format!("connection {connection}: {words}")
     }
 
-    fn resume_general(&mut self, session: usize, request: Request<Bytes>, at: usize, words: String) -> String {
+    fn resume_general(&mut self, session: usize, request: Request<Bytes>, at: usize, words: &str) -> String {
         let stream = self.sessions[session].general_log;
         let reads = if self.sessions[session].unsure { Reads::Anything } else { Reads::General { session, stream } };
         let connection = self.connect(request, reads, at);

@@ -91,7 +91,7 @@ impl Call {
         }
         let is_right = match self.act.end {
             End::Result | End::LetGo => result.is_some_and(|result| result["tag"] == self.act.tag),
-            End::Error => code == Some(-32000) && message["error"]["message"] == self.act.tag.to_string(),
+            End::Error => code == Some(-32000) && message["error"]["message"] == *format!("{}", self.act.tag),
             End::Panic => code == Some(-32603),
             End::Hang => false,
             End::Ask if self.is_modern => result.is_some_and(|result| {

@@ -67,12 +67,13 @@ async fn time(cx: Cx) {
 /// A question's own time counts instead, be it shorter or longer.
 async fn own_time(cx: Cx) {
     for own in [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3_000), Duration::MAX] {
-        let bench =
-            Bench::open(
-                cx,
-                move |_, cx| async move { text(told(&cx.ask("q", question(&cx, "q").timeout(own)).await)) },
-            )
-            .await;
+        let patient = Limits::default().unread_time(Duration::MAX);
+        let bench = Bench::with(
+            cx,
+            move |_, cx| async move { text(told(&cx.ask("q", question(&cx, "q").timeout(own)).await)) },
+            |builder| builder.limits(patient),
+        )
+        .await;
         let session = dialogue::open(&bench.client, cx.revision).await;
         let begun = Instant::now();
         let mut stream = session.client.send(call(&session)).await;
@@ -197,7 +198,7 @@ async fn expiry(cx: Cx) {
     let handler = |_: Request, cx: RequestContext| async move {
         text(told(&cx.ask("q", question(&cx, "q").timeout(Duration::from_secs(7_200))).await))
     };
-    let limits = Limits::default().session_idle(Duration::from_secs(60));
+    let limits = Limits::default().session_idle(Duration::from_secs(60)).unread_time(Duration::MAX);
     let bench = Bench::with(cx, handler, |builder| builder.limits(limits)).await;
     let session = dialogue::open(&bench.client, cx.revision).await;
     let mut stream = session.client.send(call(&session)).await;

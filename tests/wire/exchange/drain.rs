@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::{Ends, Signal, is_drained, is_reply, limited, messages, observed, reply, tell, told, work};
+use super::{Ends, Signal, is_drained, is_late, is_reply, limited, messages, observed, reply, tell, told, work};
 use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::{Answer, Client, assert_error};
 use crate::support::handler::Script;
@@ -357,5 +357,5 @@ async fn clients_that_leave_are_not_cut(cx: Cx) {
     let report = draining.await;
     assert_eq!((report.in_flight, report.cut), (2, 0));
     assert_eq!(ends.next().await, Some(CancelCause::Deadline));
-    assert!(is_drained(&messages(late.await.expect("an answer")).await.1));
+    assert!(is_late(&messages(late.await.expect("an answer")).await.1));
 }

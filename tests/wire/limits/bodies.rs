@@ -173,8 +173,8 @@ async fn time(cx: Cx) {
         }
     }
     let client = cx.serve(serving(&stage, Limits::default().body_time(seconds(2)))).await;
-    client.send_body(slow(cx, 100, 100, seconds(1))).await.result().await;
-    let late = client.send_body(slow(cx, 100, 100, seconds(3))).await;
+    client.send_body(slow(cx, 1024, 1024, seconds(1))).await.result().await;
+    let late = client.send_body(slow(cx, 1024, 1024, seconds(3))).await;
     late.error(StatusCode::REQUEST_TIMEOUT, -32600, None).await;
 }
 

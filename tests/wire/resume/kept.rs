@@ -58,7 +58,7 @@ async fn time(cx: Cx) {
 
 /// It holds no session open: that ends after its idle time, and the answer with it.
 async fn holds_no_session(cx: Cx) {
-    let limits = Limits::default().session_idle(Duration::from_secs(60));
+    let limits = Limits::default().session_idle(Duration::from_secs(60)).unread_time(Duration::MAX);
     let bench = Bench::with(cx, |builder| builder.limits(limits)).await;
     let session = bench.session(cx).await;
     let (stream, run, first) = bench.streaming(session.call("x/work", Value::Null)).await;

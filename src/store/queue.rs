@@ -1,7 +1,8 @@
 //! The messages of one stream on their way to the client: bounded, first in first out, nothing allocated until used.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod waiting;
+
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -9,9 +10,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
+pub(crate) use self::waiting::{AnswerFrame, Answers};
+use self::waiting::{Message, Messages, Queued};
+use super::{Found, Log, Record, Unresumable};
 use crate::admission::{Account, Gauge};
-use crate::protocol::sse::Frame;
-use crate::store::{Found, Log, Record, Unresumable};
+use crate::sync::lock;
 use crate::turn::Turn;
 
 /// A message counts at least this part of the queue, so that one number bounds both bytes and messages.
@@ -32,61 +35,6 @@ pub(crate) struct Queue {
     state: Mutex<State>,
 }
 
-/// An answer, and the status it has for as long as nothing has been sent.
-#[derive(Debug)]
-pub(crate) struct AnswerFrame {
-    pub(crate) status: StatusCode,
-    pub(crate) frame: Frame,
-}
-
-/// Answers in order. Most often there is one, which allocates nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    first: Option<Queued>,
-    rest: VecDeque<Queued>,
-    /// Of those that wait behind messages: any other leaves at once.
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct Queued {
-    answer: AnswerFrame,
-    /// How many messages came before it.
-    after: u64,
-    /// What it adds to the bytes that wait.
-    bytes: usize,
-}
-
-impl Answers {
-    fn push(&mut self, queued: Queued) {
-        self.bytes += queued.bytes;
-        if self.is_empty() {
-            self.first = Some(queued);
-        } else {
-            self.rest.push_back(queued);
-        }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<AnswerFrame> {
-        let queued = self.first.take().or_else(|| self.rest.pop_front())?;
-        self.bytes -= queued.bytes;
-        Some(queued.answer)
-    }
-
-    fn front(&self) -> Option<&Queued> {
-        self.first.as_ref().or_else(|| self.rest.front())
-    }
-
-    /// Whether the next answer's turn has come, that many messages having been read.
-    fn is_due(&self, read: u64) -> bool {
-        self.front().is_some_and(|queued| queued.after <= read)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.front().is_none()
-    }
-}
-
 /// What a reader that has not begun to read has before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
@@ -94,42 +42,6 @@ pub(crate) enum Outlook {
     Messages,
     /// Answers, if any, and nothing else for ever.
     Answers,
-}
-
-#[derive(Debug)]
-struct Message {
-    event: Bytes,
-    /// The permits to give back once it is read.
-    cost: u32,
-}
-
-/// Messages in order, and how many bytes they have.
-#[derive(Debug, Default)]
-struct Messages {
-    queue: VecDeque<Message>,
-    bytes: usize,
-}
-
-impl Messages {
-    fn push(&mut self, event: Bytes, cost: u32) {
-        self.bytes += event.len();
-        self.queue.push_back(Message { event, cost });
-    }
-
-    fn pop(&mut self) -> Option<Message> {
-        let message = self.queue.pop_front()?;
-        self.bytes -= message.event.len();
-        Some(message)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// The permits that all of them hold.
-    fn cost(&self) -> u32 {
-        self.queue.iter().map(|message| message.cost).sum()
-    }
 }
 
 #[derive(Debug, Default)]
@@ -258,8 +170,8 @@ impl Queue {
         self.room.close();
     }
 
-    /// Gives up the reading side. What is queued is dropped, and so is whatever comes, unless it is recorded. Does nothing
-    /// for a reader that has been superseded.
+    /// Gives up the reading side. What is queued is dropped, and so is whatever comes, unless it is recorded. Does
+    /// nothing for a reader that has been superseded.
     pub(crate) fn leave(&self, turn: Turn) {
         let mut state = self.state();
         if state.turn != turn {
@@ -299,8 +211,8 @@ impl Queue {
         self.show(&mut state);
     }
 
-    /// Lets the reader go once it has read what is queued, and tells its client when to come back. An answer that has no
-    /// form yet becomes a stream for it. Whether there is a reader to let go.
+    /// Lets the reader go once it has read what is queued, and tells its client when to come back. An answer that has
+    /// no form yet becomes a stream for it. Whether there is a reader to let go.
     pub(crate) fn let_go(&self, retry: Duration) -> bool {
         let mut state = self.state();
         let is_reading = state.phase == Phase::Open && state.presence == Presence::Reading;
@@ -312,8 +224,8 @@ impl Queue {
         is_reading
     }
 
-    /// Reads on after an event, in the place of whoever reads now. `None` where the stream has ended and nothing of it is
-    /// left to read.
+    /// Reads on after an event, in the place of whoever reads now. `None` where the stream has ended and nothing of it
+    /// is left to read.
     pub(crate) fn resume(&self, after: u64) -> Result<Option<Turn>, Unresumable> {
         let mut state = self.state();
         let events = state.record.as_ref().ok_or(Unresumable::Unknown)?.after(after)?;
@@ -403,8 +315,8 @@ impl Queue {
         self.room.is_closed() || self.room.available_permits() >= cost
     }
 
-    /// Where too many bytes wait, here and elsewhere, a message takes all of the queue: so it waits for those before it,
-    /// and whose client reads goes on.
+    /// Where too many bytes wait, here and elsewhere, a message takes all of the queue: so it waits for those before
+    /// it, and whose client reads goes on.
     fn cost(&self, message: &Bytes) -> u32 {
         if self.gauge.is_pressed(message.len()) { self.capacity } else { cost(message, self.capacity) }
     }
@@ -418,7 +330,7 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -448,7 +360,7 @@ impl State {
         if self.record.is_some() {
             self.queue(answer.frame.event(), 0);
         } else {
-            let after = self.read + u64::try_from(self.messages.queue.len()).unwrap_or_default();
+            let after = self.read + u64::try_from(self.messages.len()).unwrap_or_default();
             let bytes = if self.messages.is_empty() { 0 } else { answer.frame.event().len() };
             self.answers.push(Queued { answer, after, bytes });
         }
@@ -529,7 +441,7 @@ impl Drop for Queue {
 }
 
 /// What a message takes of a queue.
-pub(super) fn cost(message: &Bytes, capacity: u32) -> u32 {
+pub(crate) fn cost(message: &Bytes, capacity: u32) -> u32 {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     length.clamp(capacity / MOST_MESSAGES, capacity)
 }

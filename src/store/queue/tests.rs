@@ -8,6 +8,7 @@ use futures::FutureExt;
 use super::*;
 use crate::limits::Limits;
 use crate::observer::Ear;
+use crate::protocol::sse::Frame;
 use crate::store::Store;
 
 /// Counts how often it was woken.

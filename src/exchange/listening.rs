@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::{Hub, Mailbox, Place, Subscribed, Wants};
+use super::answer::Finished;
+use super::call::Call;
+use super::lifecycle::{OpenStream, Ticket};
+use super::{Drive, Failure};
 use crate::admission::{Account, Hold, What};
 use crate::capabilities::Capabilities;
 use crate::context::RequestContext;
-use crate::exchange::answer::Finished;
-use crate::exchange::call::Call;
-use crate::exchange::lifecycle::{OpenStream, Ticket};
-use crate::exchange::{Drive, Failure};
 use crate::observer::StreamKind;
-use crate::protocol::ground::Ground;
+use crate::protocol::kept_id;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::protocol::sse::Frame;
 use crate::reply::Reply;
+use crate::subscribe::{Hub, Mailbox, Place, Subscribed, Wants};
 
 /// The filter as it is asked for and as it is granted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -58,9 +58,10 @@ impl Filter {
 
     /// Leaves what the server declares.
     fn narrow(&mut self, capabilities: &Capabilities) {
-        self.tools_list_changed &= capabilities.changes("tools");
-        self.prompts_list_changed &= capabilities.changes("prompts");
-        self.resources_list_changed &= capabilities.changes("resources");
+        let Wants { tools, prompts, resources } = Wants::of(capabilities);
+        self.tools_list_changed &= tools;
+        self.prompts_list_changed &= prompts;
+        self.resources_list_changed &= resources;
         if !capabilities.subscribes() {
             self.resource_subscriptions.clear();
         }
@@ -74,9 +75,6 @@ impl Filter {
         }
     }
 }
-
-/// Bytes of the id of a subscription, which every message on its stream carries.
-const MOST_ID_BYTES: usize = 1024;
 
 /// A listener whose grant is being made.
 pub(crate) struct Granting {
@@ -106,10 +104,8 @@ impl Granting {
     /// Judges what is asked for and takes a place. Changes are kept from here on, so that none is lost between the
     /// request and its acknowledgement.
     pub(crate) fn start(call: Arc<Call>, ticket: Ticket, hub: &Arc<Hub>) -> Result<Self, Refusal> {
-        if call.id().len() > MOST_ID_BYTES {
-            return Err(Refusal::because(RefusalKind::Shape, "The id of a subscription has at most 1024 bytes")
-                .on(Ground::ListenId));
-        }
+        // Every message on its stream carries it.
+        kept_id::judge(call.id(), "a subscription")?;
         let Some(mut filter) = Filter::read(call.message.params()) else {
             return Err(Refusal::because(
                 RefusalKind::InvalidParams,
