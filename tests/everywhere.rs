@@ -39,8 +39,11 @@ impl McpHandler for Tools {
         }
     }
 
-    async fn notification(&self, _: Notification, _: RequestContext) {
+    async fn notification(&self, notification: Notification, _: RequestContext) {
         self.heard.fetch_add(1, Ordering::SeqCst);
+        if notification.method() == "notifications/endless" {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
@@ -210,6 +213,13 @@ async fn published_changes_are_not_compared() {
     let outcomes = all.call("tools/call", call("changes")).call("tools/call", call("x")).run().await;
     assert_eq!(outcomes[1].result()["content"][0]["text"], "ok");
     assert!(outcomes.iter().all(|outcome| outcome.notifications().is_empty()));
+}
+
+/// Nor is a hook: also where nothing but the wait itself moves the clock.
+#[tokio::test(start_paused = true)]
+async fn a_hook_is_waited_for_a_second() {
+    let all = everywhere(Tools::default).notify("notifications/endless", ()).call("tools/call", call("heard"));
+    assert_eq!(all.run().await[0].result()["content"][0]["text"], "1");
 }
 
 #[tokio::test(start_paused = true)]
