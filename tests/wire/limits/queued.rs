@@ -57,7 +57,8 @@ async fn by_caller(cx: Cx) {
     }
 }
 
-/// Past the whole every stream holds one message at a time: whose client reads goes on, and nobody is refused.
+/// Past the whole every stream holds one message at a time: whose client reads goes on, and nobody who has a share is
+/// refused.
 async fn in_all(cx: Cx) {
     let count = Arc::new(AtomicUsize::new(0));
     let limits = Limits::default().queue_bytes_in_all(3 * PAD + 1000);
