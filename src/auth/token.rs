@@ -244,7 +244,6 @@ mod tests {
         struct Tenant(u8);
         let token = AccessToken::new("i", "s").with(Tenant(1));
         assert_eq!(token.get::<Tenant>(), Some(&Tenant(1)));
-        assert_eq!(token.clone().get::<Tenant>(), Some(&Tenant(1)));
         assert_eq!(token.get::<u8>(), None);
     }
 }

@@ -85,7 +85,7 @@ impl Known {
     }
 
     /// It goes on as if nobody had known of it.
-    async fn is_untouched(mut self, service: &StreamableHttpService) {
+    async fn goes_on(mut self, service: &StreamableHttpService) {
         service.changes().tools_list_changed();
         let change = loop {
             // A stream may begin with an id alone (2025-11-25).
@@ -145,7 +145,7 @@ async fn in_sessions(cx: Cx) {
         }
     }
     assert_eq!(service.counts(), before);
-    known.is_untouched(&service).await;
+    known.goes_on(&service).await;
 }
 
 /// What is known of another's session is nothing in one's own, and nothing without one.
@@ -175,7 +175,7 @@ async fn from_a_session(cx: Cx) {
     assert_eq!(mine["id"], "secret");
     let loose = Call::legacy(cx.revision, "notifications/cancelled", json!({"requestId": "secret"})).notification();
     accepted(client.send(loose.header(ACCOUNT, "one")).await).await;
-    known.is_untouched(&service).await;
+    known.goes_on(&service).await;
 }
 
 /// A state is its owner's, and ids say nothing at all.

@@ -126,12 +126,13 @@ async fn kept(cx: Cx) {
 
 /// A body in pieces, one every so often.
 fn trickling(call: Call, piece: usize, every: Duration) -> http::Request<Body> {
-    let bytes = call.into_bytes();
-    let pieces: Vec<_> = bytes.chunks(piece).map(Bytes::copy_from_slice).collect();
-    let pieces = stream::unfold(pieces.into_iter(), move |mut pieces| async move {
-        let piece = pieces.next()?;
+    let pieces = stream::unfold(Bytes::from(call.into_bytes()), move |mut rest| async move {
+        if rest.is_empty() {
+            return None;
+        }
+        let piece = rest.split_to(piece.min(rest.len()));
         sleep(every).await;
-        Some((Ok::<_, Infallible>(Frame::data(piece)), pieces))
+        Some((Ok::<_, Infallible>(Frame::data(piece)), rest))
     });
     let call = Call::of(Revision::V2026_07_28, "x", json!({}));
     call.with_body(server::body(StreamBody::new(Box::pin(pieces))))
