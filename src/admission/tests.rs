@@ -43,10 +43,10 @@ fn what_grows_is_given_back_whole() {
     let admission = admission();
     let account = admission.account(named("a"));
     let mut hold = account.take(What::BodyBytes, 4).unwrap();
-    assert_eq!(hold.grow(7), Err(Full::Share));
+    assert_eq!(hold.grow(7), Err(Full::Share(What::BodyBytes)));
     assert_eq!(hold.grow(6), Ok(()));
     let other = admission.account(named("b")).take(What::BodyBytes, 6);
-    assert_eq!(other.unwrap_err(), Full::Whole);
+    assert_eq!(other.unwrap_err(), Full::Whole(What::BodyBytes));
     let bytes = Counted::bytes(bytes::Bytes::from_static(b"0123456789"), Some(hold));
     let slice = bytes.slice(3..4);
     drop(bytes);
