@@ -106,6 +106,13 @@ impl McpError {
         error
     }
 
+    /// `-32602`, with what the parser found: for the handler to read, and nobody else.
+    pub(crate) fn unreadable(message: &'static str, source: serde_json::Error) -> Self {
+        let mut error = Self::invalid_params(message);
+        error.0.source = Some(Box::new(source));
+        error
+    }
+
     fn of(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner { kind, message: message.into(), data: None, source: None }))
     }
@@ -158,7 +165,7 @@ impl McpError {
 
     /// Whether the application has to be told, since the client is not.
     pub(crate) fn is_internal(&self) -> bool {
-        self.0.source.is_some()
+        self.0.source.is_some() && self.code() == code::INTERNAL_ERROR
     }
 }
 

@@ -68,8 +68,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// `-32602` where they are not what `T` expects; what exactly the parser found is told to nobody; read
-    /// [`params_json`](Self::params_json) to learn it.
+    /// `-32602` where they are not what `T` expects. What the parser found is the error's
+    /// [`source`](std::error::Error::source), for you to log or to tell the model; it goes to nobody by itself.
     pub fn params<'de, T: Deserialize<'de>>(&'de self) -> Result<T, McpError> {
         read(self.0.message.params(), "Invalid params")
     }
@@ -131,5 +131,20 @@ impl fmt::Debug for Notification {
 }
 
 fn read<'de, T: Deserialize<'de>>(json: Option<&'de [u8]>, otherwise: &'static str) -> Result<T, McpError> {
-    serde_json::from_slice(json.unwrap_or(b"{}")).map_err(|_| McpError::invalid_params(otherwise))
+    serde_json::from_slice(json.unwrap_or(b"{}")).map_err(|error| McpError::unreadable(otherwise, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn what_the_parser_found_is_the_source_and_no_internal_error() {
+        let error = read::<u8>(Some(b"-1"), "Invalid params").unwrap_err();
+        assert_eq!((error.code(), error.message()), (-32602, "Invalid params"));
+        assert!(error.source().unwrap().to_string().contains("-1"));
+        assert!(!error.is_internal());
+    }
 }

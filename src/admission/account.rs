@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Book, CallerKey, Counts, What};
+use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 
 /// A caller's own share.
@@ -33,18 +34,29 @@ impl Drop for Share {
 /// What is left of a share or of the whole is not enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// The caller has as much as one caller may have.
-    Share,
-    /// All callers together have all there is.
-    Whole,
+    /// The caller has as much of it as one caller may have.
+    Share(What),
+    /// All callers together have all there is of it.
+    Whole(What),
+}
+
+impl Full {
+    /// The limit, by the name of what sets it.
+    pub(crate) const fn limit(self) -> &'static str {
+        match self {
+            Self::Share(what) => what.limit_by_caller(),
+            Self::Whole(what) => what.limit_in_all(),
+        }
+    }
 }
 
 impl From<Full> for Refusal {
     fn from(full: Full) -> Self {
-        Self::new(match full {
-            Full::Share => RefusalKind::CallerLimit,
-            Full::Whole => RefusalKind::Overloaded,
-        })
+        let kind = match full {
+            Full::Share(_) => RefusalKind::CallerLimit,
+            Full::Whole(_) => RefusalKind::Overloaded,
+        };
+        Self::new(kind).on(Ground::Limit(full.limit()))
     }
 }
 
@@ -76,8 +88,8 @@ impl Account {
     pub(crate) fn take_request(&self) -> Result<Hold, Full> {
         let most = self.book.most(What::QueueBytes);
         match &self.share {
-            Some(share) if share.held.get(What::QueueBytes) > most.by_caller => Err(Full::Share),
-            None if self.book.held.get(What::QueueBytes) > most.in_all => Err(Full::Whole),
+            Some(share) if share.held.get(What::QueueBytes) > most.by_caller => Err(Full::Share(What::QueueBytes)),
+            None if self.book.held.get(What::QueueBytes) > most.in_all => Err(Full::Whole(What::QueueBytes)),
             _ => self.take(What::Requests, 1),
         }
     }
@@ -86,12 +98,12 @@ impl Account {
         let most = self.book.most(what);
         if let Some(share) = &self.share {
             if !share.held.take(what, amount, most.by_caller) {
-                return Err(Full::Share);
+                return Err(Full::Share(what));
             }
         }
         if !self.book.held.take(what, amount, most.in_all) {
             self.share.iter().for_each(|share| share.held.give_back(what, amount));
-            return Err(Full::Whole);
+            return Err(Full::Whole(what));
         }
         Ok(())
     }

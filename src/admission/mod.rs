@@ -43,6 +43,35 @@ pub(crate) enum What {
     QueueBytes,
 }
 
+impl What {
+    /// What bounds it for one caller.
+    const fn limit_by_caller(self) -> &'static str {
+        match self {
+            Self::Requests => "Limits::in_flight_by_caller",
+            Self::BodyBytes => "Limits::body_bytes_by_caller",
+            Self::Listeners => "Limits::listeners_by_caller",
+            Self::Sessions => "Limits::sessions_by_caller",
+            Self::Hooks => HOOKS,
+            Self::QueueBytes => "Limits::queue_bytes_by_caller",
+        }
+    }
+
+    /// What bounds it for all callers together.
+    const fn limit_in_all(self) -> &'static str {
+        match self {
+            Self::Requests => "Limits::in_flight_in_all",
+            Self::BodyBytes => "Limits::body_bytes_in_all",
+            Self::Listeners => "Limits::listeners",
+            Self::Sessions => "Limits::sessions",
+            Self::Hooks => HOOKS,
+            Self::QueueBytes => "Limits::queue_bytes_in_all",
+        }
+    }
+}
+
+/// Where the bounds of notification hooks are documented.
+pub(crate) const HOOKS: &str = "McpHandler::notification";
+
 /// How many kinds there are.
 const KINDS: usize = 6;
 

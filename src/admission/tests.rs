@@ -2,6 +2,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use super::*;
+use crate::protocol::refusal::{Refusal, RefusalKind};
 
 fn admission() -> Admission {
     let limits = Limits::default().in_flight_by_caller(2).in_flight_in_all(3);
@@ -22,10 +23,10 @@ fn a_share_ends_before_the_whole_does() {
     let (one, two, nobody) = (admission.account(named("a")), admission.account(peer("a")), admission.account(None));
     let first = one.take(What::Requests, 1).unwrap();
     let _second = admission.account(named("a")).take(What::Requests, 1).unwrap();
-    assert_eq!(one.take(What::Requests, 1).unwrap_err(), Full::Share);
+    assert_eq!(one.take(What::Requests, 1).unwrap_err(), Full::Share(What::Requests));
     let third = two.take(What::Requests, 1).unwrap();
-    assert_eq!(two.take(What::Requests, 1).unwrap_err(), Full::Whole);
-    assert_eq!(nobody.take(What::Requests, 1).unwrap_err(), Full::Whole);
+    assert_eq!(two.take(What::Requests, 1).unwrap_err(), Full::Whole(What::Requests));
+    assert_eq!(nobody.take(What::Requests, 1).unwrap_err(), Full::Whole(What::Requests));
     assert_eq!(
         (one.held(What::Requests), two.held(What::Requests)),
         (Some(2), Some(1)),
@@ -34,7 +35,7 @@ fn a_share_ends_before_the_whole_does() {
     drop((first, third));
     // Those who cannot be told apart have the whole, and no share.
     let _rest = [nobody.take(What::Requests, 1).unwrap(), nobody.take(What::Requests, 1).unwrap()];
-    assert_eq!(one.take(What::Requests, 1).unwrap_err(), Full::Whole);
+    assert_eq!(one.take(What::Requests, 1).unwrap_err(), Full::Whole(What::Requests));
 }
 
 #[test]
@@ -42,10 +43,10 @@ fn what_grows_is_given_back_whole() {
     let admission = admission();
     let account = admission.account(named("a"));
     let mut hold = account.take(What::BodyBytes, 4).unwrap();
-    assert_eq!(hold.grow(7), Err(Full::Share));
+    assert_eq!(hold.grow(7), Err(Full::Share(What::BodyBytes)));
     assert_eq!(hold.grow(6), Ok(()));
     let other = admission.account(named("b")).take(What::BodyBytes, 6);
-    assert_eq!(other.unwrap_err(), Full::Whole);
+    assert_eq!(other.unwrap_err(), Full::Whole(What::BodyBytes));
     let bytes = Counted::bytes(bytes::Bytes::from_static(b"0123456789"), Some(hold));
     let slice = bytes.slice(3..4);
     drop(bytes);
@@ -100,7 +101,7 @@ fn who_left_nothing_unread_is_let_in() {
     let gauge = Gauge::of(&account);
     assert!(account.take_request().is_ok());
     gauge.add(1);
-    assert_eq!(account.take_request().unwrap_err(), Full::Share);
+    assert_eq!(account.take_request().unwrap_err(), Full::Share(What::QueueBytes));
     gauge.take_off(1);
     assert!(account.take_request().is_ok());
 }
@@ -114,8 +115,21 @@ fn who_has_no_share_answers_for_the_whole() {
     gauge.add(10);
     assert!(nobody.take_request().is_ok());
     gauge.add(1);
-    assert_eq!(nobody.take_request().unwrap_err(), Full::Whole);
+    assert_eq!(nobody.take_request().unwrap_err(), Full::Whole(What::QueueBytes));
     assert!(somebody.take_request().is_ok(), "it is none of theirs");
     gauge.take_off(11);
     assert!(nobody.take_request().is_ok());
+}
+
+#[test]
+fn a_refusal_names_the_limit() {
+    for (full, kind, limit) in [
+        (Full::Share(What::Requests), RefusalKind::CallerLimit, "Limits::in_flight_by_caller"),
+        (Full::Whole(What::Requests), RefusalKind::Overloaded, "Limits::in_flight_in_all"),
+        (Full::Share(What::Hooks), RefusalKind::CallerLimit, "McpHandler::notification"),
+        (Full::Whole(What::Listeners), RefusalKind::Overloaded, "Limits::listeners"),
+    ] {
+        let refusal = Refusal::from(full);
+        assert_eq!((refusal.kind(), refusal.rule().section()), (kind, limit));
+    }
 }

@@ -17,6 +17,7 @@ use crate::admission::{Account, Hold, What};
 use crate::capabilities::Capabilities;
 use crate::context::RequestContext;
 use crate::observer::StreamKind;
+use crate::protocol::ground::Ground;
 use crate::protocol::kept_id;
 use crate::protocol::names::method;
 use crate::protocol::refusal::{Refusal, RefusalKind};
@@ -150,7 +151,9 @@ impl Granting {
 
 /// Counts a stream that listens for changes. Whichever there are too many of, its caller's or all, it gets 503.
 pub(crate) fn take_place(account: &Account) -> Result<Hold, Refusal> {
-    account.take(What::Listeners, 1).map_err(|_| Refusal::new(RefusalKind::Overloaded))
+    account
+        .take(What::Listeners, 1)
+        .map_err(|full| Refusal::new(RefusalKind::Overloaded).on(Ground::Limit(full.limit())))
 }
 
 /// Lets the handler decide on each resource. The result is the response to the request; it is kept until the

@@ -8,9 +8,10 @@ use std::task::{Context, Poll};
 use super::attended::{Attended, End};
 use super::call::Call;
 use super::lifecycle::Ticket;
-use crate::admission::{Hold, What};
+use crate::admission::{HOOKS, Hold, What};
 use crate::context::RequestContext;
 use crate::panics::caught;
+use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::request::Notification;
 use crate::session::SessionState;
@@ -22,7 +23,7 @@ use crate::trace::CallSpan;
 /// Refused where too many wait already: nothing else bounds them, since the client waits for none.
 pub(crate) fn hear(call: Call, ticket: Ticket, cx: &mut Context<'_>) -> Result<(), Refusal> {
     if call.session.as_ref().is_some_and(|session| session.hooks() >= MOST_HOOKS_IN_SESSION) {
-        return Err(Refusal::new(RefusalKind::Overloaded));
+        return Err(Refusal::new(RefusalKind::Overloaded).on(Ground::Limit(HOOKS)));
     }
     // Taken before it is known whether the hook waits at all: of many at once none gets past.
     let hold = call.account.take(What::Hooks, 1)?;

@@ -113,8 +113,8 @@ pub(crate) enum Ground {
     #[cfg(feature = "auth")]
     TokenVerifier,
     Authorized,
-    Overloaded,
-    CallerLimit,
+    /// One of the limits, by the name of what sets it.
+    Limit(&'static str),
     HookPanicked,
     Session,
     SessionNamed,
@@ -333,8 +333,7 @@ impl Ground {
             Self::Authorized => {
                 whole("what StreamableHttpBuilder::authorize allows", ours("StreamableHttpBuilder::authorize"))
             }
-            Self::Overloaded => whole("less at once", ours("Limits")),
-            Self::CallerLimit => whole("less at once from one caller", ours("Limits")),
+            Self::Limit(limit) => whole("less at once", ours(limit)),
             Self::HookPanicked => whole("a hook of the application that does not panic", ours("Misuse::HookPanicked")),
             Self::Session => at(SESSION, "a session that is open, and of the same principal", SESSIONS),
             Self::SessionNamed => at(SESSION, "the id that initialize gave", SESSIONS),
@@ -392,8 +391,7 @@ impl Ground {
             #[cfg(feature = "auth")]
             RefusalKind::VerifierUnavailable => Self::TokenVerifier,
             RefusalKind::NotAuthorized => Self::Authorized,
-            RefusalKind::Overloaded => Self::Overloaded,
-            RefusalKind::CallerLimit => Self::CallerLimit,
+            RefusalKind::Overloaded | RefusalKind::CallerLimit => Self::Limit("Limits"),
             RefusalKind::HookPanicked => Self::HookPanicked,
             RefusalKind::UnknownSession => Self::Session,
             RefusalKind::SessionRequired => Self::SessionNamed,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use super::SessionState;
 use crate::exchange::call::Call;
 use crate::protocol::envelope::RequestId;
+use crate::protocol::ground::Ground;
 use crate::protocol::kept_id;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::sync::lock;
@@ -23,7 +24,9 @@ impl InFlight {
         let is_full = calls.len() >= limit;
         match calls.entry(id.canonical()) {
             Entry::Occupied(_) => Err(Refusal::new(RefusalKind::DuplicateId)),
-            Entry::Vacant(_) if is_full => Err(Refusal::new(RefusalKind::Overloaded)),
+            Entry::Vacant(_) if is_full => {
+                Err(Refusal::new(RefusalKind::Overloaded).on(Ground::Limit("Limits::in_flight")))
+            }
             Entry::Vacant(free) => {
                 let key = free.key().clone();
                 free.insert(Arc::downgrade(call));

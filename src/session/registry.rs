@@ -157,8 +157,8 @@ impl Registry {
                 Err(full) => full,
             };
             let among = match (full, account.number()) {
-                (Full::Whole, 1..) => Among::All,
-                (Full::Share | Full::Whole, number) => Among::Caller(number),
+                (Full::Whole(_), 1..) => Among::All,
+                (Full::Share(_) | Full::Whole(_), number) => Among::Caller(number),
             };
             let session = self.order.first(among).ok_or_else(|| Refusal::from(full))?;
             // One that has come into use meanwhile stays, and the next look finds another.

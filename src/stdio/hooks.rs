@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::connection::{Busy, Connection};
-use crate::admission::MOST_HOOKS;
+use crate::admission::{HOOKS, MOST_HOOKS};
 use crate::exchange::call::Call;
 use crate::exchange::heard;
 use crate::exchange::lifecycle::Ticket;
 use crate::panics::caught_in;
+use crate::protocol::ground::Ground;
 use crate::protocol::refusal::{Refusal, RefusalKind};
 use crate::sync::lock;
 
@@ -35,7 +36,7 @@ struct Notified {
 pub(super) fn hear(connection: &Arc<Connection>, call: Arc<Call>, ticket: Ticket) -> Result<(), Refusal> {
     let mut state = connection.hooks.state();
     if state.waiting.len() >= MOST_HOOKS {
-        return Err(Refusal::new(RefusalKind::Overloaded));
+        return Err(Refusal::new(RefusalKind::Overloaded).on(Ground::Limit(HOOKS)));
     }
     state.waiting.push_back(Notified { call, ticket, _busy: Busy::with(connection) });
     let is_at_work = std::mem::replace(&mut state.at_work, true);

@@ -72,7 +72,7 @@ impl Receiver {
     /// A line for which there is no room beside those that are held. Answers and cancellations are taken all the same:
     /// they make room.
     fn no_room(&self, body: &Body) {
-        let refusal = Refusal::new(RefusalKind::Overloaded);
+        let refusal = Refusal::new(RefusalKind::Overloaded).on(Ground::Limit("Limits::body_bytes_in_all"));
         match body {
             Body::Message(message) if message.kind == Kind::Notification => {
                 self.connection.server.observer.refused(&refusal);
