@@ -63,7 +63,7 @@ use crate::session::{Session, SessionEnd};
 /// # Compile errors that say little
 ///
 /// "Lifetime parameters or bounds on method `request` do not match the trait declaration": the methods are plain
-/// `async fn`; leave `#[async_trait]` away. "`?` couldn't convert the error": an error of the application's own becomes
+/// `async fn`; leave out `#[async_trait]`. "`?` couldn't convert the error": an error of the application's own becomes
 /// one of the protocol's by `.map_err(McpError::internal)?`.
 ///
 /// Inside an `async fn`, `stream::iter(items.iter()).map(…).buffer_unordered(n)` is refused with "implementation of

@@ -41,6 +41,25 @@
 //! # Ok::<(), mcp_transport::Error>(())
 //! ```
 //!
+//! `Layer`, for the method `layer`, is of the crate `tower`, of which this needs no feature.
+//!
+//! In axum the layer can also stand behind its routes. Use `route_layer`: it covers the routes that stand before it and
+//! nothing else. A `layer` covers the router's fallback too, so that unknown paths get 401 instead of 404.
+//!
+//! ```
+//! # use mcp_transport::StreamableHttpService;
+//! # use mcp_transport::auth::{AuthLayer, TokenVerifier};
+//! # fn f(auth: AuthLayer<impl TokenVerifier>, mcp: StreamableHttpService) {
+//! let app: axum::Router = axum::Router::new()
+//!     .route_service("/mcp", mcp)
+//!     .route_layer(auth.clone())
+//!     // What comes after it needs no token.
+//!     .route_service(auth.metadata_path(), auth.metadata_service());
+//! # }
+//! ```
+//!
+//! In actix-web (feature `actix`) the endpoint goes around the layer's service: `Endpoint::new(auth.layer(mcp))`.
+//!
 //! # What a client gets
 //!
 //! | request | answer |

@@ -5,6 +5,7 @@
 //! | [`handlers`] | you write a handler: requests, results, errors, tests |
 //! | [`eras`] | you wonder which revision a client gets, and what differs |
 //! | [`mounting`] | you mount the service in axum, hyper, actix-web, a tower stack, or behind a proxy |
+//! | [`byte_streams`] | clients come over stdio, a Unix socket or TCP |
 //! | [`sessions`] | you keep state for each client |
 //! | [`streaming`] | you report progress, log, or publish changes |
 //! | [`asking`] | a tool has to ask its user, the client's model, or for its roots |
@@ -15,7 +16,7 @@
 //! | [`shutdown`] | you deploy |
 //! | [`scaling`] | one process is not enough, or you want to know when it will not be |
 //! | [`from_rmcp`] | you come from the `rmcp` crate |
-//! | [`faq`] | a client gets 400, 406, 404, nothing at all, or the wrong era |
+//! | [`faq`] | a client gets 400, 404, 406, 429, nothing at all, or the wrong era |
 
 pub mod handlers {
     #![doc = include_str!("handlers.md")]
@@ -27,6 +28,10 @@ pub mod eras {
 
 pub mod mounting {
     #![doc = include_str!("mounting.md")]
+}
+
+pub mod byte_streams {
+    #![doc = include_str!("byte_streams.md")]
 }
 
 pub mod sessions {

@@ -105,7 +105,8 @@ type Answers = dyn Fn(&str, &Value) -> Value;
 /// # What is not for it
 ///
 /// Methods that not every revision has, such as `ping`. A handler that [asks](crate::RequestContext::ask) can do so
-/// only where the client can be reached: leave out those without a session by [`only`](Everywhere::only).
+/// only where the client can be reached, and where its revision has the question: choose those places by
+/// [`only`](Everywhere::only).
 pub fn everywhere<H: McpHandler>(handler: impl Fn() -> H + 'static) -> Everywhere {
     let make = std::rc::Rc::new(handler);
     let on_stream = std::rc::Rc::clone(&make);
@@ -189,8 +190,12 @@ impl Everywhere {
     /// use mcp_transport::{Era, Revision};
     ///
     /// # fn f(everywhere: Everywhere) {
-    /// // A client can be asked on 2026-07-28, in a session and on a byte stream.
-    /// everywhere.only(|place| place.revision.era() == Era::Modern || place.carrier != Carrier::Http);
+    /// // For a handler that asks with `Question::form`, which is there from 2025-06-18 on. Up to 2025-11-25 a client
+    /// // can be asked in a session and on a byte stream, on 2026-07-28 everywhere.
+    /// everywhere.only(|place| {
+    ///     let is_reachable = place.revision.era() == Era::Modern || place.carrier != Carrier::Http;
+    ///     place.revision >= Revision::V2025_06_18 && is_reachable
+    /// });
     /// # }
     /// ```
     pub fn only(mut self, only: impl Fn(Place) -> bool + 'static) -> Self {
