@@ -59,6 +59,8 @@ struct Session {
     may_be_gone: bool,
     /// Whether its general stream is open cannot be said any more.
     unsure: bool,
+    /// It came back for its general stream, some of which may have been purged.
+    purged: bool,
 }
 
 /// What a connection reads.
@@ -81,7 +83,7 @@ struct Connection {
     at: usize,
     /// Another one reads the stream now.
     superseded: bool,
-    /// What it resumed may have been purged.
+    /// What it reads may have been purged.
     lenient: bool,
 }
 

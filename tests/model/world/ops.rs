@@ -88,7 +88,7 @@ impl World {
         let general_log = self.streams.len() - 1;
         let session = self.sessions.len();
         self.streams[general_log].session = Some(session);
-        let (general, gone, may_be_gone, unsure) = (None, false, false, false);
+        let (general, gone, may_be_gone, unsure, purged) = (None, false, false, false, false);
         self.sessions.push(Session {
             id,
             person,
@@ -100,6 +100,7 @@ impl World {
             gone,
             may_be_gone,
             unsure,
+            purged,
         });
         let ready = wire::notification(revision, "notifications/initialized", json!({}));
         let request = self.own(session, ready);
@@ -249,6 +250,8 @@ impl World {
     }
 
     fn supersede_general(&mut self, session: usize, connection: usize) {
+        // What it is told for what was purged it may be told on a later stream.
+        self.connections[connection].lenient = self.sessions[session].purged;
         if let Some(before) = self.sessions[session].general.replace(connection) {
             self.connections[before].superseded = true;
         }
@@ -300,7 +303,7 @@ impl World {
         let reads = if self.sessions[session].unsure { Reads::Anything } else { Reads::General { session, stream } };
         let connection = self.connect(request, reads, at);
         assert!(!self.connections[connection].slot.is_gone(), "not resumed");
-        self.connections[connection].lenient = self.tiny_store;
+        self.sessions[session].purged |= self.tiny_store;
         self.supersede_general(session, connection);
         format!("connection {connection}: {words}, the general stream")
     }
