@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::SessionState;
-
 use crate::sync::lock;
 
 /// A session whose client is ready gives way to a new one only when it has been idle for this long: a flood of new ones
