@@ -87,9 +87,9 @@ fn modern_post(
     let account = shared.account(&parts, principal.as_ref())?;
     let with_id = |refusal: Refusal| refusal.with_id(message.id());
     shared.authorize(&parts, principal.as_ref(), revision, &message).map_err(with_id)?;
-    // Answered at once, and never refused: whoever asks what the server speaks would take a 429 for a server that
-    // speaks nothing newer than 2025-11-25, and remember it.
-    if message.method() != method::DISCOVER {
+    // `server/discover` is answered at once, and never refused: whoever asks what the server speaks would take a 429 for
+    // a server that speaks nothing newer than 2025-11-25, and remember it. Nor is what ends something.
+    if message.method() != method::DISCOVER && !message.settles() {
         ticket.keep_hold(account.take_request().map_err(|full| with_id(full.into()))?);
     }
     let caller = Caller {
