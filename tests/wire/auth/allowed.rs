@@ -6,6 +6,7 @@ use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
 use mcp_transport::{Attempt, Denied, Principal, RefusalKind, Revision, StreamableHttpService};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::owner::open;
 use super::{Site, bearing, principal, wanting};
@@ -13,7 +14,7 @@ use crate::harness::{Carriers, Cx, Wire};
 use crate::support::client::{Answer, Client};
 use crate::support::handler::Script;
 use crate::support::request::{Call, ID};
-use crate::support::session;
+use crate::support::session::{self, Session};
 
 pub fn register(wire: &mut Wire) {
     wire.any("auth/allowed", Carriers::Every, step_up);
@@ -281,15 +282,21 @@ async fn panics(cx: Cx) {
     assert_eq!(site.client.send(bearing(other, "alice")).await.status, StatusCode::OK);
 }
 
+/// A request with the id `run` that is being answered.
+async fn at_work(site: &Site, session: &Session) -> JoinHandle<String> {
+    let call = bearing(session.call("prompts/get", json!({"name": "ask"})).id("run"), "alice");
+    let client = site.client.clone();
+    let running = tokio::spawn(async move { client.send(call).await.text().await });
+    crate::listen::until(|| site.service.counts().in_flight == 1).await;
+    running
+}
+
 /// What brings to its end what is under way.
 async fn never_blocked(cx: Cx) {
     let rule = Rule::default();
     let site = rule.site(cx).await;
     let session = open(&site, "alice").await;
-    let call = bearing(session.call("prompts/get", json!({"name": "ask"})).id("run"), "alice");
-    let client = site.client.clone();
-    let running = tokio::spawn(async move { client.send(call).await.text().await });
-    crate::listen::until(|| site.service.counts().in_flight == 1).await;
+    let running = at_work(&site, &session).await;
     rule.deny("*");
     wanting(site.client.send(bearing(session.call("ping", Value::Null), "alice")).await, "more", Some(&ID.into()))
         .await;
@@ -348,10 +355,7 @@ async fn batch_settles(cx: Cx) {
     let rule = Rule::default();
     let site = rule.site(cx).await;
     let session = open(&site, "alice").await;
-    let call = bearing(session.call("prompts/get", json!({"name": "ask"})).id("run"), "alice");
-    let client = site.client.clone();
-    let running = tokio::spawn(async move { client.send(call).await.text().await });
-    crate::listen::until(|| site.service.counts().in_flight == 1).await;
+    let running = at_work(&site, &session).await;
     rule.deny("ping");
     let cancellation = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "run"}});
     let response = json!({"jsonrpc": "2.0", "id": 9, "result": {}});
